@@ -5,9 +5,12 @@
 sf_status sf_guarded(sf_status (*work)(void *context), void *context, sf_diag *diag)
 {
     sf_guard guard;
+    const int before = diag ? diag->count : 0;
     sf_guard_enter(&guard);
-    if (setjmp(guard.target) != 0)
-        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
+    if (setjmp(guard.target) != 0) {
+        bool is_said = diag && diag->count > before && diag->newest == SF_ENOMEM;
+        return is_said ? SF_ENOMEM : sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
+    }
     sf_status status = work(context);
     sf_guard_leave(&guard);
     return status;

@@ -6,7 +6,6 @@
 #include "base/machine.h"
 #include "plan/recipe/recipe.h"
 #include "plan/recompute.h"
-#include "plan/repeated.h"
 #include "search/price/estimate.h"
 #include "search/price/spare.h"
 #include "search/run.h"
@@ -39,11 +38,10 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 /* Rounds of a search; those that do not help end it. */
 enum { FEW_ROUNDS = 2, MANY_ROUNDS = 5, MOST_ROUNDS = 8 };
 
-/* Of a large step, no layouts are searched for where all that they could save is so many times the margin: they will not save all. */
-#define LITTLE_LOST 2
+/* Of a large step, nothing is searched for where the first plan is no further from what none can take less than so many times the margin. */
+#define NEAR_BOUND 2.5
 
-/* A plan that still gets better is worth going on with where it takes at most so many times the best one; of a large step, where it
- * is that. */
+/* A plan that still gets better is worth going on with where it takes at most so many times the best one. */
 #define HOPEFUL 1.1
 
 /* Where groups of devices that do the same make recipes so much faster, nothing else is tried. */
@@ -245,14 +243,11 @@ static void add_cold(search *s, const sf_mesh *mesh)
         add_cold_for(s, mesh, EXPOSED_GUESS);
 }
 
-/* From the best known plan on the mesh, if that is good: among those of as many axes, and of a large step, whose plans take long to
- * refine, among all. */
+/* From the best known plan on the mesh, if that is good. */
 static void add_promising(search *s, const sf_mesh *mesh)
 {
     const sf_priced *start = search_best_on(s, mesh), *best = search_best_of(s, mesh->naxes);
-    double most = s->thorough ? HUGE_VAL : PROMISING * search_best_seconds(s);
-    if (start && start->price.seconds <= most &&
-        (start == best || start->price.seconds <= PROMISING * best->price.seconds))
+    if (start && (start == best || start->price.seconds <= PROMISING * best->price.seconds))
         search_add_refined(s, start->plan, 0);
 }
 
@@ -289,11 +284,10 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
 /* Goes on with plans that still got better when their rounds were over, and may become the best. */
 static sf_status settle_guess(search *s)
 {
-    double most = (s->thorough ? HOPEFUL : 1) * search_best_seconds(s);
     begin_refining(s, MOST_ROUNDS);
     for (size_t i = 0; i < s->nbest; i++) {
         const sf_priced *at = &s->best[i].at;
-        bool hopeful = at->fits && at->price.seconds <= most;
+        bool hopeful = at->fits && at->price.seconds <= HOPEFUL * search_best_seconds(s);
         if (at->unsettled && hopeful && s->best[i].idle == s->idle)
             search_add_refined(s, at->plan, ~at->unsettled);
     }
@@ -326,16 +320,14 @@ static sf_status unfold_best(search *s)
 
 /* All stages ------------------------------------------------------------------------------------- */
 
-/* Whether no layouts are worth being searched for: in the first plan ranks hardly wait for each other, and hardly do the same. What is
- * computed again depends on what a rank holds, and that is everywhere about its part of all. */
-static bool has_little_to_save(const search *s)
+/* Whether no layouts are worth being searched for: the first plan, but for what is computed again, is hardly slower than what no plan
+ * is faster than, and nothing comes as near as that bound. */
+static bool is_near_bound(const search *s)
 {
-    if (s->thorough || s->found->count == 0 || !s->found->candidates[0].at.plan)
+    if (s->thorough || s->found->count == 0)
         return false;
-    const sf_priced *first = &s->found->candidates[0].at;
-    double alike = sf_find_repeated(s->ground.graph, first->plan).avoidable;
-    return first->price.exposed + alike * first->price.compute <=
-           LITTLE_LOST * s->options->margin * first->price.seconds;
+    const sf_price *first = &s->found->candidates[0].at.price;
+    return first->seconds - first->again <= (1 + NEAR_BOUND * s->options->margin) * s->found->bound;
 }
 
 /* With so many groups that do the same, all that follows the recipes. */
@@ -344,7 +336,7 @@ static sf_status try_groups(search *s, int idle)
     s->idle = idle;
     search_meshes meshes = search_list_meshes(s, MOST_MESHES);
     SF_TRY(price_combined(s, &meshes.all));
-    if (has_little_to_save(s))
+    if (is_near_bound(s))
         return SF_OK;
     for (int naxes = 1; naxes <= SEARCH_MOST_AXES && !s->options->recipes_only; naxes++)
         SF_TRY(solve_meshes(s, naxes, &meshes.of[naxes]));

@@ -6,7 +6,7 @@
 #include "base/diag.h"
 
 /* Runs the work and returns its status. When memory runs out, what the work allocated is freed and
- * the status is SF_ENOMEM, with a message; what `context` points to is then as the work left it,
+ * the status is SF_ENOMEM, with a message, unless the work has just said so; what `context` points to is then as the work left it,
  * but pointers in it to memory that the work allocated are dead. */
 sf_status sf_guarded(sf_status (*work)(void *context), void *context, sf_diag *diag);
 

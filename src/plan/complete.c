@@ -10,12 +10,12 @@
 #include "op/control/scanned.h"
 #include "plan/completion.h"
 
-static size_t bytes_of_types(const sf_op *op)
+static size_t size_of_types(const sf_op *op)
 {
     return (size_t)(op->noperands + op->nresults) * sizeof *op->in;
 }
 
-static size_t bytes_of_attrs(const sf_op *op)
+static size_t size_of_attrs(const sf_op *op)
 {
     return (size_t)op->def->nattrs * sizeof *op->attrs;
 }
@@ -34,14 +34,14 @@ static bool is_same_op(const void *item, const void *key)
 {
     const sf_op *a = &((const applied *)item)->op, *b = key;
     return a->def == b->def && a->noperands == b->noperands && a->nresults == b->nresults &&
-           memcmp(a->in, b->in, bytes_of_types(a)) == 0 &&
-           (a->def->nattrs == 0 || memcmp(a->attrs, b->attrs, bytes_of_attrs(a)) == 0);
+           memcmp(a->in, b->in, size_of_types(a)) == 0 &&
+           (a->def->nattrs == 0 || memcmp(a->attrs, b->attrs, size_of_attrs(a)) == 0);
 }
 
 static const applied *apply_op(completion *c, const sf_op *op)
 {
     applied *a = SF_NEW(&c->arena, applied);
-    const sf_type **types = sf_arena_copy(&c->arena, op->in, bytes_of_types(op));
+    const sf_type **types = sf_arena_copy(&c->arena, op->in, size_of_types(op));
     a->op = *op;
     a->op.in = types;
     a->op.out = types + op->noperands;

@@ -658,8 +658,7 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
         .on = {
             .graph = graph, .options = options, .worth = worth, .most_nodes = most_nodes(options)}};
     int most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
-    p.on.efforts =
-        options->efforts ? options->efforts : sf_efforts_new(graph, options->target, &p.on.arena);
+    p.on.efforts = options->efforts;
     list_ways(&p);
     p.on.again = p.ways[WAYS - 1].again;
     sf_prospects_list(&p.on);

@@ -175,6 +175,15 @@ static double estimate_staged(const sf_prospect *c, const unstaged *u, const sf_
     return seconds / speed + 2 * (c->stages - 1) * u->latency;
 }
 
+/* Turns that groups have under way on the average, where those behind begin later. */
+static double mean_in_flight(int groups, uint32_t turns)
+{
+    double in_flight = 0;
+    for (uint32_t g = 1; g <= (uint32_t)groups; g++)
+        in_flight += g < turns ? g : turns;
+    return in_flight / groups;
+}
+
 /* Of its memory, what a group takes at the least that has so many turns under way, where stages take equally long: its share of the
  * state, and of what turns surely keep (search/draft.c), where no groups share stages. */
 static double estimate_full(const sf_prospects *p, const sf_prospect *c, const unstaged *u,
@@ -191,7 +200,7 @@ static void add_prospect(sf_prospects *p, sf_prospect c, const unstaged *u,
     c.seconds = estimate_staged(&c, u, work, splits);
     c.full = estimate_full(p, &c, u, c.groups);
     bool falls = strcmp(c.schedule, "1f1b") == 0; /* from group to group, to one */
-    c.mean = estimate_full(p, &c, u, falls ? (c.groups + 1) / 2.0 : c.groups);
+    c.mean = estimate_full(p, &c, u, falls ? mean_in_flight(c.groups, c.turns) : c.groups);
     if (c.seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth)
         SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
 }
@@ -425,15 +434,6 @@ static bool has_room(const sf_prospects *p, int groups, int data, int model, con
     return held <= (double)p->options->memory;
 }
 
-/* Of what all turns hold, what groups do on the average: those behind begin later, and have fewer turns in flight. */
-static double find_in_flight(int groups, uint32_t turns)
-{
-    double in_flight = 0;
-    for (uint32_t g = 1; g <= (uint32_t)groups; g++)
-        in_flight += g < turns ? g : turns;
-    return in_flight / groups / turns;
-}
-
 /* Whether so many groups may be fast enough, however ranks split what these have: in some number of turns, by the schedule
  * that waits the least, with all kernels well shared, and layers computed again where groups have no room for what they make. So no
  * layouts need be made to know. */
@@ -446,7 +446,8 @@ static bool may_be_fast(const sf_prospects *p, int groups)
     list_turns(p, (uint32_t)groups, &u);
     for (size_t i = 0; i < u.count; i++) {
         uint32_t turns = u.work[i].turns;
-        bool has_room = p->held * find_in_flight(groups, turns) <= (double)p->options->memory;
+        double held = p->held * mean_in_flight(groups, turns) / turns;
+        bool has_room = held <= (double)p->options->memory;
         double seconds = (has_room ? p->all : p->all_again) * (1 + share * (groups - 1) / turns);
         may = may || seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth;
     }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/guard.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -150,6 +151,34 @@ static void test_left_blocks_belong_to_the_outer_guard(void **state)
     assert_int_equal(sf_mem_live(), before);
 }
 
+/* May say that memory is short, or something else, before it runs out. */
+static sf_status say_and_run_out(void *context)
+{
+    sf_diag *diag = ((sf_diag **)context)[0];
+    if (((sf_diag **)context)[1])
+        sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for a transfer");
+    else
+        sf_warn(diag, SF_NOWHERE, "it will be slow");
+    sf_mem_fail_after(0);
+    sf_alloc(1);
+    return SF_OK;
+}
+
+static void test_that_memory_ran_out_is_said_once(void **state)
+{
+    (void)state;
+    sf_diag *diag = sf_diag_new(), *quiet[] = {diag, NULL}, *loud[] = {diag, diag};
+    assert_int_equal(sf_guarded(say_and_run_out, loud, diag), SF_ENOMEM);
+    sf_mem_fail_after(-1);
+    assert_int_equal(sf_diag_count(diag), 1);
+    assert_int_equal(sf_guarded(say_and_run_out, quiet, diag), SF_ENOMEM);
+    sf_mem_fail_after(-1);
+    assert_int_equal(sf_diag_count(diag), 3);
+    assert_int_equal(sf_guarded(say_and_run_out, loud, NULL), SF_ENOMEM);
+    sf_mem_fail_after(-1);
+    sf_diag_free(diag);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_guard_frees_all_at_every_failure),
         cmocka_unit_test(test_guard_leaves_the_rest_alone),
         cmocka_unit_test(test_left_blocks_belong_to_the_outer_guard),
+        cmocka_unit_test(test_that_memory_ran_out_is_said_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "run/conv/conv.h"
 #include "run/gemm/gemm.h"
-#include "run/gemm/kernel.h"
+#include "run/gemm/gemm_kernel.h"
 
 typedef void cblas(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                    const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);

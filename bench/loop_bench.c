@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "run/cpu/native.h"
-#include "run/cpu/target.h"
+#include "run/cpu/compiled_loops.h"
+#include "run/cpu/cpu_target.h"
 #include "sheaf/graph.h"
 
 typedef struct timed {

@@ -11,7 +11,7 @@
 #include "base/machine.h"
 #include "local/local.h"
 #include "pass/pass.h"
-#include "run/cpu/target.h"
+#include "run/cpu/cpu_target.h"
 #include "sheaf/sheaf.h"
 
 enum { CLUSTER = 1, DEVICES, TURNS, PASSES, STEP, ARGUMENTS };

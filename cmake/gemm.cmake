@@ -28,11 +28,11 @@ if(SF_SVE_FLAGS)
         set(sve${bits}_flags -march=armv8.2-a+sve -msve-vector-bits=${bits})
         list(APPEND gemm_flags_sve${bits} ${sve${bits}_flags})
     endforeach()
-    set_source_files_properties(src/run/vec/isa.c src/run/gemm/kernel.c PROPERTIES
+    set_source_files_properties(src/run/vec/isa.c src/run/gemm/gemm_kernel.c PROPERTIES
         COMPILE_DEFINITIONS SF_HAVE_SVE=1)
 endif()
 foreach(set IN LISTS gemm_sets)
-    set_source_files_properties(src/run/gemm/${set}.c PROPERTIES
+    set_source_files_properties(src/run/gemm/gemm_${set}.c PROPERTIES
         COMPILE_OPTIONS "${gemm_flags_${set}}")
 endforeach()
 

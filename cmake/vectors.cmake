@@ -17,11 +17,11 @@ endif()
 set(vector_flags_sve256 ${vector_flags} ${sve256_flags})
 set(vector_flags_sve512 ${vector_flags} ${sve512_flags})
 foreach(set base avx2 avx512 sve256 sve512)
-    set_source_files_properties(src/run/vec/${set}.c PROPERTIES
+    set_source_files_properties(src/run/vec/vec_${set}.c PROPERTIES
         COMPILE_OPTIONS "${vector_flags_${set}}")
 endforeach()
 
 # Message passing, moves over trees and numbers that are drawn are plain loops as well.
 set_source_files_properties(src/solve/dual/dual.c src/solve/dual/tables.c src/solve/search/tree.c
-    src/base/rng.c src/train/draw.c
+    src/base/rng.c src/train/random_draw.c
     PROPERTIES COMPILE_OPTIONS "${vector_flags}")

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cluster/cost.h"
+#include "cluster/cost_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

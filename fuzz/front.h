@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "front/import.h"
 #include "ir/opdef.h"
-#include "ir/print.h"
-#include "op/build.h"
+#include "ir/print_graph.h"
+#include "op/node_builder.h"
 
 typedef sf_status fuzz_reader(sf_str text, const char *file, sf_module *module, sf_diag *diag);
 

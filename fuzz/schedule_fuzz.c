@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/pipe/schedule.h"
+#include "plan/pipeline/schedule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/options.h"
-#include "api/probe/gpu.h"
-#include "api/world.h"
+#include "api/api_options.h"
+#include "api/probe/probe_gpu.h"
+#include "api/run_ranks.h"
 #include "base/guard.h"
 #include "base/machine.h"
 #include "cluster/cluster.h"
-#include "run/comm/agree.h"
-#include "run/cuda/device.h"
+#include "run/comm/rank_agreement.h"
+#include "run/cuda/cuda_device.h"
 #include "run/gemm/gemm.h"
 #include "run/measure.h"
 

@@ -1,6 +1,6 @@
 #include "api/cluster_price.h"
 
-#include "plan/json/prediction.h"
+#include "plan/json/prediction_json.h"
 #include "run/runner.h"
 
 sf_status sf_cluster_price(const sf_graph *graph, const sf_plan *plan, const sf_cluster *cluster,

@@ -3,15 +3,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/options.h"
+#include "api/api_options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/output.h"
 #include "front/import.h"
-#include "ir/print.h"
-#include "plan/recompute.h"
+#include "ir/print_graph.h"
+#include "plan/recompute_policy.h"
 #include "sheaf/graph.h"
 
 struct load {

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/options.h"
+#include "api/api_options.h"
 #include "api/query.h"
-#include "api/world.h"
+#include "api/run_ranks.h"
 #include "base/guard.h"
 #include "base/mem.h"
-#include "run/comm/agree.h"
-#include "train/course.h"
+#include "run/comm/rank_agreement.h"
+#include "train/training_run.h"
 
 /* A rank. */
 typedef struct member {

@@ -62,7 +62,7 @@ typedef struct sf_cli_list {
 typedef enum sf_cli_id {
 #define SF_LETTERED(id, name, letter, kind, value) SF_OPT_##id,
 #define SF_UNLETTERED(id, name, kind, value) SF_OPT_##id,
-#include "cli/options.def"
+#include "cli/cli_options.def"
 #undef SF_LETTERED
 #undef SF_UNLETTERED
     SF_OPTIONS

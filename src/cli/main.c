@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
-#include "cli/options.h"
+#include "cli/cli_options.h"
 
 static const struct command {
     const char *name, *what;

@@ -16,7 +16,7 @@
  * Nodes may differ from each other, in devices and in links; the devices of one node are of one kind. A
  * cluster is written by hand, or taken from the library (named test beds, and shorthands such as
  * "2x8xV100"), or measured by `sheaf calibrate`. A measured one has curves, which count instead of the
- * formulas (cluster/cost.h). Units are bytes, seconds and operations throughout.
+ * formulas (cluster/cost_model.h). Units are bytes, seconds and operations throughout.
  *
  * Everything lives in the cluster's arena and does not change once it is made.
  */
@@ -26,7 +26,7 @@
 #include "base/collective.h"
 #include "base/reference.h"
 #include "base/str.h"
-#include "cluster/gpu.h"
+#include "cluster/gpu_curves.h"
 #include "sheaf/cluster.h"
 
 /* Devices of one kind. */
@@ -56,7 +56,7 @@ typedef struct sf_device_kind {
         paces; /* measured: seconds for a byte of a loop, by the bytes touched since it was last */
     sf_curve convolutions; /* measured: seconds by flops, in f32, without packing */
 
-    /* Measured, seconds for an element or a run (cluster/cost.h); 0: they were not. */
+    /* Measured, seconds for an element or a run (cluster/cost_model.h); 0: they were not. */
     double divide, function, fold, strided, run;
     double pack, pack_across, pack_run;
 
@@ -92,7 +92,7 @@ typedef struct sf_measured {
     sf_curve curve;
 } sf_measured;
 
-/* What an op took in a run. The key is of what it does (sim/effort.h). */
+/* What an op took in a run. The key is of what it does (sim/instruction_work.h). */
 typedef struct sf_seen_op {
     uint64_t key;
     double seconds;
@@ -135,7 +135,7 @@ sf_device_place sf_cluster_place(const sf_cluster *cluster, int device);
  *
  *     [NODES x] DEVICES x KIND [@ [NICS x] GIGABITS G]    8xH100  2x8xV100  4x8xH100@400G  8x1xV100S@2x25G
  *
- * without spaces; there is one node unless said. Several of these with + between them stand side by side: 8xA100+8xV100. The kind is a row of the library (cluster/library.h) or the beginning of one; it brings
+ * without spaces; there is one node unless said. Several of these with + between them stand side by side: 8xA100+8xV100. The kind is a row of the library (cluster/device_library.h) or the beginning of one; it brings
  * the links with it, and what follows @ replaces the network's NICs, whose number is 1 where it is left
  * out. SF_EUSAGE names what there is. */
 sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out);

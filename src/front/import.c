@@ -4,17 +4,17 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "front/again.h"
-#include "front/close.h"
+#include "front/close_regions.h"
+#include "front/duplicate_cheap.h"
+#include "front/name_scope.h"
 #include "front/normal.h"
 #include "front/phase.h"
-#include "front/scope.h"
-#include "front/state.h"
-#include "front/trip.h"
-#include "front/unshare.h"
+#include "front/remat.h"
+#include "front/roles_and_state.h"
+#include "front/trip_count.h"
 #include "ir/canon.h"
 #include "ir/clone.h"
-#include "op/build.h"
+#include "op/node_builder.h"
 #include "op/slots.h"
 
 /* Calls and kept loops may nest this deep in all; unrolled loops around one op, this deep. */

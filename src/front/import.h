@@ -7,7 +7,7 @@
 #ifndef SF_FRONT_IMPORT_H
 #define SF_FRONT_IMPORT_H
 
-#include "front/module.h"
+#include "front/text_module.h"
 
 typedef struct sf_import_options {
     int64_t unroll; /* loops of up to this many iterations are unrolled; 0 for none */
@@ -16,7 +16,7 @@ typedef struct sf_import_options {
     int64_t most_nodes;  /* no more nodes than this come out */
     const char *sidecar; /* text of NAME.json, or NULL */
     const char *sidecar_file;
-    const char *state; /* links by hand, see front/state.h, or NULL */
+    const char *state; /* links by hand, see front/roles_and_state.h, or NULL */
     int64_t turns;     /* of loops whose number cannot be known; 0: not known */
 } sf_import_options;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "front/batch_norm.h"
+#include "front/expand_batch_norm.h"
 #include "op/eval.h"
 #include "op/slots.h"
 

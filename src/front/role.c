@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "base/intern.h"
-#include "front/growth.h"
+#include "front/elementwise_state.h"
 #include "ir/name.h"
 
 /* Words */

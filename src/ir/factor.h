@@ -14,7 +14,7 @@
 #ifndef SF_IR_FACTOR_H
 #define SF_IR_FACTOR_H
 
-#include "ir/region.h"
+#include "ir/tensor_region.h"
 
 typedef enum sf_factor_role { SF_MAP, SF_REDUCE, SF_WINDOW, SF_WHOLE } sf_factor_role;
 const char *sf_factor_role_name(sf_factor_role role);

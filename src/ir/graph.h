@@ -41,7 +41,7 @@ typedef struct sf_node {
     const sf_scope *scope;
     sf_phase phase;
     sf_loc loc;
-    bool again; /* the text computes it a second time, for later phases: front/again.h */
+    bool again; /* the text computes it a second time, for later phases: front/remat.h */
 } sf_node;
 
 typedef struct sf_value_info {
@@ -73,7 +73,7 @@ typedef struct sf_argument {
     uint32_t next; /* result that becomes this argument in the next step, or SF_NONE */
     sf_source next_from;
     sf_value gradient; /* of a parameter, or SF_NONE where none was found */
-    bool is_loose;     /* called state, but nothing becomes it: see front/loose.h */
+    bool is_loose;     /* called state, but nothing becomes it: see front/lost_state.h */
 } sf_argument;
 
 typedef struct sf_result {
@@ -82,7 +82,7 @@ typedef struct sf_result {
     bool is_loss;
     bool is_output; /* somebody said that it becomes no argument */
     bool
-        is_loose; /* looks like new state of argument `like`, but becomes none: see front/loose.h */
+        is_loose; /* looks like new state of argument `like`, but becomes none: see front/lost_state.h */
     uint32_t like;
 } sf_result;
 
@@ -95,7 +95,7 @@ typedef struct sf_reading {
     sf_reference sidecar;
 } sf_reading;
 
-/* Which kernels stand for several ops at once (prog/attention/attention.h): those that are better, none, or all that there are. */
+/* Which kernels stand for several ops at once (prog/attention/find_attention.h): those that are better, none, or all that there are. */
 typedef enum sf_kernel_choice { SF_KERNELS_BEST, SF_KERNELS_NONE, SF_KERNELS_ALL } sf_kernel_choice;
 
 /* "best", "none" or "all"; false where it is another word. */
@@ -159,7 +159,7 @@ static inline sf_node_spec sf_spec_like(const sf_node *node)
                           .loc = node->loc};
 }
 
-/* Appends a node to the block. Nothing is checked here: op/build.h does that. */
+/* Appends a node to the block. Nothing is checked here: op/node_builder.h does that. */
 sf_node *sf_graph_add(sf_graph *graph, sf_block *block, const sf_node_spec *spec);
 
 static inline const sf_type *sf_type_of(const sf_graph *graph, sf_value value)

@@ -2,7 +2,7 @@
 #ifndef SF_IR_TENSOR_H
 #define SF_IR_TENSOR_H
 
-#include "ir/region.h"
+#include "ir/tensor_region.h"
 
 typedef struct sf_tensor {
     const sf_type *type;  /* of the piece */

@@ -1,8 +1,8 @@
 #include "local/local.h"
 
 #include "base/mem.h"
-#include "local/piece/build.h"
-#include "local/time/in_time.h"
+#include "local/shard/shard_builder.h"
+#include "local/time/schedule_step.h"
 
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
                        sf_local **out)

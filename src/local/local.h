@@ -1,10 +1,10 @@
-/* The local graph: what one rank computes of a step. The step is put in time (local/time/in_time.h), and the rank's pieces are made
- * of what comes out (local/piece/piece.h).
+/* The local graph: what one rank computes of a step. The step is put in time (local/time/schedule_step.h), and the rank's pieces are made
+ * of what comes out (local/shard/shard_graph.h).
  */
 #ifndef SF_LOCAL_LOCAL_H
 #define SF_LOCAL_LOCAL_H
 
-#include "local/piece/piece.h"
+#include "local/shard/shard_graph.h"
 
 /* The layouts of each node must be ones that its factors allow: otherwise SF_EINPUT, naming the node, the
  * tensor and the pin. A value that several nodes want in another layout is moved once, or, where a rank

@@ -1,7 +1,7 @@
 #include "local/rank.h"
 
 #include "base/guard.h"
-#include "local/check.h"
+#include "local/check_local.h"
 #include "local/messages.h"
 #include "prog/program.h"
 

@@ -2,7 +2,7 @@
 #ifndef SF_LOCAL_RANK_H
 #define SF_LOCAL_RANK_H
 
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "local/local.h"
 #include "prog/target.h"
 
@@ -15,7 +15,7 @@ static inline bool sf_rank_fits(int64_t bytes, int64_t memory)
     return bytes <= memory;
 }
 
-/* Checks the first rank of each group of a plan (local/check.h), and others that stand for all against it: ranks differ in their
+/* Checks the first rank of each group of a plan (local/check_local.h), and others that stand for all against it: ranks differ in their
  * coordinates alone, so along each axis along which anything is laid out it is the middle and the last, and the last of all; and that
  * groups send and receive the same (local/messages.h). On the threads, or NULL. SF_EWRONG says what is wrong with one of them. *bytes,
  * where it is not NULL, is what a rank takes at most. */

@@ -1,4 +1,4 @@
-/* Attention as one op. No text has it: it stands in graphs in which prog/attention/attention.h has found it, and is no row of the table.
+/* Attention as one op. No text has it: it stands in graphs in which prog/attention/find_attention.h has found it, and is no row of the table.
  *
  *     attention            q, k, v                   ->  out, ends
  *     attention_gradient   q, k, v, out, ends, dout  ->  dq, dk, dv

@@ -1,6 +1,6 @@
 /* Batch normalization: in training, for inference, and its gradient.
  *
- * Import puts the definition in the place of each (front/batch_norm.h), so here is only how they are written and
+ * Import puts the definition in the place of each (front/expand_batch_norm.h), so here is only how they are written and
  * what their types are. */
 #include "op/slots.h"
 #include "op/util.h"

@@ -1,6 +1,6 @@
 /* custom_call: a call of something outside of the dialect, by name. A few names have a meaning here:
  * annotations, which pass their operand on, the checks of self-testing programs, and kernels that a user has bound
- * (op/bound.h).
+ * (op/user_kernel.h).
  *
  * The checks mean what StableHLO's own interpreter means by them: expect_eq compares with ==,
  * expect_close allows three units in the last place, expect_almost_eq an absolute 0.001 between
@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "op/bound.h"
 #include "op/slots.h"
+#include "op/user_kernel.h"
 #include "op/util.h"
 
 static const sf_attrdef attrs[SF_CUSTOM_ATTRS] = {

@@ -1,6 +1,6 @@
 #include "op/indexing.h"
 
-#include "op/move.h"
+#include "op/data_movement.h"
 #include "op/slots.h"
 #include "op/util.h"
 

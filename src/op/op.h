@@ -35,7 +35,7 @@ static inline bool sf_is_product(const sf_opdef *def)
 /* A warning that the step cannot be run here, where it calls what has no meaning here. */
 void sf_warn_strangers(const sf_graph *graph, sf_diag *diag);
 
-/* One of those in op/collective.c; and which. */
+/* One of those in op/collective_ops.c; and which. */
 bool sf_is_collective(const sf_node *node);
 
 /* Whether it is one between groups of a pipeline: an op of the steps of these groups, no move of a tensor. */

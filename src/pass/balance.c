@@ -8,7 +8,7 @@
 
 #include "pass/passes.h"
 #include "pass/unsharding.h"
-#include "prog/rewrite.h"
+#include "prog/edit_program.h"
 
 /* Behind the ways of unshard: of the memory that there is, so much more; with either order of what is kept. */
 enum { MORE = SF_BALANCE_ORDERS - SF_UNSHARD_WAYS };

@@ -6,10 +6,10 @@
  * Sums on the way are bf16 as well, which nothing makes up for. So it is not the same training, but one near it: a pass that
  * only a person chooses. A reduction is one of gradients where loops alone make of its result what becomes state. */
 #include "base/units.h"
-#include "pass/emit.h"
+#include "pass/pass_scope.h"
 #include "pass/passes.h"
-#include "pass/scope.h"
-#include "prog/rewrite.h"
+#include "pass/reorder.h"
+#include "prog/edit_program.h"
 
 enum { LEAST };
 

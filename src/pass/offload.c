@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "prog/spaces.h"
+#include "prog/memory_spaces.h"
 
 /* Rests */
 

@@ -53,7 +53,7 @@ typedef struct sf_offload {
     sf_arena *arena;
 } sf_offload;
 
-/* again.c: finds who could be made again; whether one still can, with what is taken; takes notice that one is; and the
+/* rematerialize.c: finds who could be made again; whether one still can, with what is taken; takes notice that one is; and the
  * instruction that makes it, into a buffer of its own that is read from there on, by its rests as well. */
 void sf_again_find(sf_offload *offload);
 bool sf_again_can(const sf_offload *offload, const sf_rest *rest);

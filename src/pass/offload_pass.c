@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "pass/offload.h"
 #include "pass/passes.h"
-#include "prog/rewrite.h"
+#include "prog/edit_program.h"
 
 enum { TRIES = 12 };
 

@@ -14,12 +14,12 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "pass/pass_scope.h"
 #include "pass/passes.h"
-#include "pass/scope.h"
-#include "prog/deps.h"
-#include "prog/piece.h"
-#include "prog/rewrite.h"
-#include "sim/effort.h"
+#include "prog/edit_program.h"
+#include "prog/instruction_deps.h"
+#include "prog/split_instruction.h"
+#include "sim/instruction_work.h"
 
 enum { TURNS };
 

@@ -1,11 +1,11 @@
 /* Passes: programs rewritten under a profile (DeepCompile).
  *
  * A pass takes the program of a rank and its profile, and changes the program: it moves, adds, joins or leaves out
- * instructions (prog/rewrite.h). It sets no events and no places: those are found anew behind it. What it did is then
+ * instructions (prog/edit_program.h). It sets no events and no places: those are found anew behind it. What it did is then
  * held to four things, whoever wrote it; where one does not hold, the program is as it was:
  *
- *  - the program can be run (prog/check.h);
- *  - it computes the same (prog/content.h), unless the pass says that it rounds differently;
+ *  - the program can be run (prog/check_program.h);
+ *  - it computes the same (prog/buffer_content.h), unless the pass says that it rounds differently;
  *  - it takes no more memory than there is, or than it took;
  *  - it is predicted to take no longer, if time is what the pass is for; or no more memory, if that is.
  *
@@ -15,14 +15,14 @@
  * The list as a whole is held to the same: where the program fitted without it and is slower behind it, or where it does
  * not fit any better, it is as it was lowered. A list to compare with says "anyway".
  *
- * A pass is one row in list.c. It sees the program of the step at `program`, bodies inside; most work on each of these
- * alone, which is a scope (pass/scope.h). All ranks must come to the same answer, or they would wait for each other: a
+ * A pass is one row in pass_list.c. It sees the program of the step at `program`, bodies inside; most work on each of these
+ * alone, which is a scope (pass/pass_scope.h). All ranks must come to the same answer, or they would wait for each other: a
  * pass looks at nothing that differs between ranks, and whoever runs the program compares sf_program_traffic.
  */
 #ifndef SF_PASS_PASS_H
 #define SF_PASS_PASS_H
 
-#include "cluster/cost.h"
+#include "cluster/cost_model.h"
 #include "prog/program.h"
 #include "sim/sim.h"
 
@@ -134,7 +134,7 @@ typedef struct sf_pass_run {
     int64_t limit;   /* of the device; 0: what the slowest device of the costs has */
     sf_arena *arena; /* of the outcomes */
     bool
-        is_cached; /* what was decided for the same before is taken from disk, and what is now is put there (pass/cache.h) */
+        is_cached; /* what was decided for the same before is taken from disk, and what is now is put there (pass/decision_cache.h) */
 } sf_pass_run;
 
 /* Runs the passes on the program, which is settled and checked behind each. `outcomes`, or NULL, has room for two more than

@@ -10,8 +10,8 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "pass/gather_placement.h"
 #include "pass/passes.h"
-#include "pass/placing.h"
 
 enum { GROUP, ALPHA };
 

@@ -5,15 +5,15 @@
  *
  * Time is that of the collectives, as in the paper, or what is waited for them, with or without what goes before loops, where
  * it is waited for: all ways are tried. Which gathers make the
- * same is told by contents (prog/content.h). unshard_apply.c does what is decided here. */
+ * same is told by contents (prog/buffer_content.h). unshard_apply.c does what is decided here. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "pass/passes.h"
 #include "pass/unsharding.h"
-#include "prog/content.h"
-#include "sim/effort.h"
+#include "prog/buffer_content.h"
+#include "sim/instruction_work.h"
 
 typedef struct choosing {
     unsharding u;

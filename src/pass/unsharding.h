@@ -2,9 +2,9 @@
 #ifndef SF_PASS_UNSHARDING_H
 #define SF_PASS_UNSHARDING_H
 
-#include "pass/scope.h"
-#include "prog/content.h"
-#include "prog/rewrite.h"
+#include "pass/pass_scope.h"
+#include "prog/buffer_content.h"
+#include "prog/edit_program.h"
 
 typedef struct gather_part {
     uint32_t inst, part;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ir/name.h"
-#include "plan/choose.h"
+#include "plan/op_selector.h"
 
 static const char *const usual = "megatron";
 

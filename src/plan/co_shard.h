@@ -9,7 +9,7 @@
 
 #include "plan/plan.h"
 
-/* Has the plan do so. `by` is a recipe, NULL: megatron, or a choice of factors (plan/choose.h), all in so many turns, 1: none; or
+/* Has the plan do so. `by` is a recipe, NULL: megatron, or a choice of factors (plan/op_selector.h), all in so many turns, 1: none; or
  * a list as above, with numbers of its own. */
 void sf_plan_co_shard(sf_plan *plan, const char *by, int turns);
 

@@ -1,11 +1,11 @@
 /* Parts of layers: what lies between the places inside of a layer where the forward pass is narrowest, one product at least in each,
- * such as attention and the feed-forward net behind it; what is light (plan/light.h) makes no place wider. A layer that several passes go through has parts in each of them.
+ * such as attention and the feed-forward net behind it; what is light (plan/cheap_recompute.h) makes no place wider. A layer that several passes go through has parts in each of them.
  */
 #ifndef SF_PLAN_LAYER_PARTS_H
 #define SF_PLAN_LAYER_PARTS_H
 
+#include "plan/cheap_recompute.h"
 #include "plan/layers.h"
-#include "plan/light.h"
 
 /* By node: its part, from 1 on, or SF_NO_LAYER where it is in no layer. Lives in the arena. */
 sf_layers sf_find_layer_parts(const sf_graph *graph, const bool *is_free, const sf_light *light,

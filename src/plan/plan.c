@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/stacks.h"
+#include "plan/stacked_layers.h"
 
 static sf_layout *new_layouts(sf_plan *plan, size_t count)
 {

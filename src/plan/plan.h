@@ -6,8 +6,8 @@
  * (local/local.h). The layout of a state result is that of the argument it becomes.
  *
  * Beside space it may say something about time: which nodes of the forward pass are computed again, so that their
- * results need not be kept for the backward pass (plan/again.h); into how many turns the batch is cut, one behind
- * the other (local/time/turns.h); and which groups of ranks run which stages of it, and when (plan/pipe/pipeline.h).
+ * results need not be kept for the backward pass (plan/recompute_clone.h); into how many turns the batch is cut, one behind
+ * the other (local/time/microbatches.h); and which groups of ranks run which stages of it, and when (plan/pipeline/pipeline.h).
  *
  * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
  * that are replicated throughout left out. It names the hash of its step and refuses another.
@@ -17,7 +17,7 @@
 
 #include "base/json.h"
 #include "ir/graph.h"
-#include "plan/pipe/pipeline.h"
+#include "plan/pipeline/pipeline.h"
 #include "shard/layout.h"
 #include "sheaf/plan.h"
 
@@ -78,8 +78,8 @@ typedef struct sf_prediction {
 
 /* What is cut in turns inside of each rank, beside the batch. */
 typedef struct sf_co_shard {
-    const char
-        *by; /* the recipe of one axis, or the choice of factors (plan/choose.h), that says what */
+    const char *
+        by; /* the recipe of one axis, or the choice of factors (plan/op_selector.h), that says what */
     const char *in; /* the scope, as patterns of pins; "": everywhere */
     int turns;      /* 2 or more */
 } sf_co_shard;
@@ -91,17 +91,17 @@ struct sf_plan {
     sf_mesh mesh;
     int npins;
     sf_pin *pins;         /* those that were obeyed, the earlier the stronger */
-    int nrules;           /* the first so many are of a person: plan/rules.h holds them */
+    int nrules;           /* the first so many are of a person: plan/pin_rules.h holds them */
     sf_layout *arguments; /* by argument of the step */
     sf_layout *results;   /* by result of the step: what it is returned as */
     sf_layout *
         *nodes;  /* by node id: operands, then results; inside of regions NULL, but for what turns
-                                 hold (local/time/turns.h) */
+                                 hold (local/time/microbatches.h) */
     int *pinned; /* by value of the step: the first pin that matches it, or -1 */
-    const char *recompute; /* how `again` was chosen (plan/recompute.h), or "" */
+    const char *recompute; /* how `again` was chosen (plan/recompute_policy.h), or "" */
     bool *again;           /* by node: it is computed again for later phases; NULL: none is */
     bool *
-        twice; /* by node, of those: and again for its own part of a layer (plan/again.h); NULL: none is */
+        twice; /* by node, of those: and again for its own part of a layer (plan/recompute_clone.h); NULL: none is */
     int micro_batches; /* turns that the batch is cut into; 0 or 1: none */
     int nco_shards;
     sf_co_shard *

@@ -1,5 +1,5 @@
 #include "prog/check_shape.h"
-#include "prog/piece.h"
+#include "prog/split_instruction.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
  * STREAMS. Instructions of a stream begin in the order of the list. On the compute stream, the first, each ends
  * before the next begins. On the others several may be under way, so whoever needs one of those to have ended
  * waits for the event that it raises at its end, on the same stream, too. The list as a whole is an order in which
- * all of it can run one by one. prog/sync.c says how events are set, prog/check.h when they suffice.
+ * all of it can run one by one. prog/sync.c says how events are set, prog/check_program.h when they suffice.
  *
  * SPACES. Instructions compute on the device. Memory of the host is behind it: COPY brings bytes there and back, beside
  * what is computed, on a stream for each way. What a copy brought to the host need not stand on the device until another
@@ -26,7 +26,7 @@
 #define SF_PROG_PROGRAM_H
 
 #include "base/collective.h"
-#include "prog/conv.h"
+#include "prog/conv_geometry.h"
 #include "prog/loop.h"
 #include "prog/target.h"
 #include "prog/view.h"
@@ -214,7 +214,7 @@ typedef struct sf_inst {
         sf_nest *nest;
     };
     const struct sf_inst_piece
-        *piece; /* of what, that a pass cut (prog/piece.h); NULL: it is all of it */
+        *piece; /* of what, that a pass cut (prog/split_instruction.h); NULL: it is all of it */
     sf_origin origin;
 } sf_inst;
 
@@ -277,7 +277,7 @@ typedef struct sf_lower_options {
     sf_arena *trace_arena; /* where `trace` goes; NULL: nobody asks */
     bool rounds;   /* products of f32 may round their factors to TF32, where the target can */
     bool narrows;  /* f32 results of products of narrower types may be rounded to these */
-    bool plain;    /* attention is left to products and loops (prog/attention/attention.h) */
+    bool plain;    /* attention is left to products and loops (prog/attention/find_attention.h) */
     bool unplaced; /* buffers get no places: the program cannot be run, but what it takes is seen */
 } sf_lower_options;
 

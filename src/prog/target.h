@@ -9,7 +9,7 @@ struct sf_program;
 struct sf_inst;
 struct sf_loop;
 
-/* Attention that was found (prog/attention/attention.h). */
+/* Attention that was found (prog/attention/find_attention.h). */
 typedef struct sf_attending {
     sf_dtype dtype;
     int64_t queries, keys, depth;
@@ -37,7 +37,7 @@ typedef struct sf_target {
      * halves of what they store, and read what they have read for several sums. */
     bool few_passes;
 
-    /* Loops that touch so many bytes at most are brought together, to be launched as one (prog/bunch.h); 0: none are. */
+    /* Loops that touch so many bytes at most are brought together, to be launched as one (prog/fused_launch.h); 0: none are. */
     int64_t small_bytes;
 
     /* A loop runs behind a product, block by block, if it has so many columns and, where it needs whole rows, so

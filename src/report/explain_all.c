@@ -5,10 +5,10 @@
 #include "base/json.h"
 #include "ir/opdef.h"
 #include "local/rank.h"
-#include "plan/repeated.h"
-#include "report/explain.h"
-#include "report/in_time.h"
-#include "report/memory.h"
+#include "plan/replicated_compute.h"
+#include "report/report_explain.h"
+#include "report/report_memory.h"
+#include "report/report_time.h"
 
 /* What is no more than this share faster is not called faster. */
 #define LEAST_GAIN 5e-4

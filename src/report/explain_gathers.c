@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "pass/scope.h"
-#include "report/explain.h"
-#include "search/price/groups.h"
+#include "pass/pass_scope.h"
+#include "report/report_explain.h"
+#include "search/price/price_pipeline.h"
 
 typedef struct finding {
     sf_explanation *e;

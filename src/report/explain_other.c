@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/explain.h"
+#include "report/report_explain.h"
 #include "search/axis/axis.h"
 #include "search/refine.h"
 

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
-#include "report/explain.h"
+#include "report/report_explain.h"
 
 enum { MOST_ROWS = 40 };
 

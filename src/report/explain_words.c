@@ -1,4 +1,4 @@
-#include "report/explain.h"
+#include "report/report_explain.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 /* The summary for machines. The keys are documented in docs/cli.md; they are added to, not changed. */
 #include "base/json.h"
 #include "ir/opdef.h"
-#include "report/show.h"
+#include "report/report_show.h"
 
 /* An index, or null for none. */
 static void put_index_of(sf_json_writer *w, const char *key, uint32_t index)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/show.h"
+#include "report/report_show.h"
 
 enum { MOST_ROWS = 16, MOST_COMPARED = 64, DEEPEST_FOLDED = 64, WIDEST_INDENT = 64 };
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "ir/opdef.h"
-#include "report/show.h"
+#include "report/report_show.h"
 
 enum { LARGEST_SHOWN = 5, OPS_SHOWN = 10, DEPTH_SHOWN = 3, SCOPES_SHOWN = 3 };
 

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "report/sim.h"
+#include "report/report_sim.h"
 
 enum { LARGEST = 10 };
 

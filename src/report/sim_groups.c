@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include <string.h>
 
-#include "report/sim.h"
+#include "report/report_sim.h"
 
 enum { WIDTH = 100, MOST_ROWS = 64 };
 

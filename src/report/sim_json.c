@@ -1,7 +1,7 @@
 #include "base/json.h"
-#include "report/memory.h"
-#include "report/passes.h"
-#include "report/sim.h"
+#include "report/report_memory.h"
+#include "report/report_passes.h"
+#include "report/report_sim.h"
 
 static void put_json_kinds(const sf_sim_report *r, sf_json_writer *json)
 {

@@ -1,4 +1,4 @@
-#include "report/sim.h"
+#include "report/report_sim.h"
 
 const char *sf_level_name(int level)
 {

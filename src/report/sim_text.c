@@ -1,6 +1,6 @@
-#include "report/memory.h"
-#include "report/passes.h"
-#include "report/sim.h"
+#include "report/report_memory.h"
+#include "report/report_passes.h"
+#include "report/report_sim.h"
 
 enum { SLOWEST = 8 };
 

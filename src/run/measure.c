@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "run/curve_samples.h"
 #include "run/gemm/gemm.h"
-#include "run/series.h"
 
 enum { MOST_SAMPLES = 25 };
 

@@ -6,7 +6,7 @@
 #ifndef SF_RUN_MEASURE_H
 #define SF_RUN_MEASURE_H
 
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "cluster/curve.h"
 #include "run/comm/comm.h"
 
@@ -43,7 +43,7 @@ sf_status sf_measure_paces(const sf_meter *meter, sf_curve *out);
 /* Elements of f32 that are multiplied in a second, in cache. */
 sf_status sf_measure_vector(const sf_meter *meter, double *out);
 
-/* What loops of the engine take beside reading and writing memory: seconds for an element or a run, as cluster/cost.h
+/* What loops of the engine take beside reading and writing memory: seconds for an element or a run, as cluster/cost_model.h
  * has them. */
 typedef struct sf_pass_costs {
     double divide, function, fold, strided, run;
@@ -51,7 +51,7 @@ typedef struct sf_pass_costs {
 sf_status sf_measure_passes(const sf_meter *meter, sf_pass_costs *out);
 
 /* Convolutions of f32 images: seconds by flops without packing, and those of an element and a run that are packed
- * (cluster/cost.h). */
+ * (cluster/cost_model.h). */
 typedef struct sf_conv_costs {
     sf_curve curve;
     double pack, pack_across, pack_run;

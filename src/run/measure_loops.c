@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "run/series.h"
+#include "run/curve_samples.h"
 #include "run/vec/vec.h"
 
 enum { SMALLEST_LOOP = 256, LARGEST_LOOP = 8 << 20, LOOPS = 8, TILE = 4096, REGISTERS = 12 };

@@ -2,10 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cut.h"
+#include "base/gemm_split.h"
 #include "base/mem.h"
 #include "run/conv/conv.h"
-#include "run/cpu/loop.h"
+#include "run/cpu/run_loop.h"
 #include "run/measure.h"
 #include "run/vec/vec.h"
 

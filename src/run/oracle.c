@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "op/eval.h"
-#include "run/engine/collective.h"
-#include "run/engine/kind.h"
+#include "run/engine/engine_backend.h"
+#include "run/engine/engine_collective.h"
 
 struct oracle {
     const sf_graph *graph;

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/recompute.h"
-#include "prog/check.h"
-#include "run/cpu/target.h"
-#include "run/cuda/device.h"
-#include "run/cuda/target.h"
+#include "plan/recompute_policy.h"
+#include "prog/check_program.h"
+#include "run/cpu/cpu_target.h"
+#include "run/cuda/cuda_device.h"
+#include "run/cuda/cuda_target.h"
 #include "run/gemm/blas.h"
-#include "run/narrow.h"
+#include "run/mixed_precision.h"
 #include "run/vec/isa.h"
 
 /* The fast one first. */

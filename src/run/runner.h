@@ -16,7 +16,7 @@ typedef struct sf_runner_options {
     const char *engine;  /* "cpu" or "oracle"; NULL: the fast one */
     const sf_mesh *mesh; /* of the collectives of the graph; NULL: it has none */
     int rank;
-    bool check; /* the program, with prog/check.h */
+    bool check; /* the program, with prog/check_program.h */
     /* Changes the program before it is opened, or NULL; `context` is for it. */
     sf_status (*rewrite)(void *context, sf_program *program, sf_diag *diag);
     void *context;
@@ -44,7 +44,7 @@ const sf_target *sf_cluster_target(const sf_cluster *cluster);
 enum { SF_ARITHMETIC = 128 };
 const char *sf_engine_arithmetic(const char *name, char *text);
 
-/* The program of a graph. Where that is a step whose text computes something again (plan/recompute.h), it does; local
+/* The program of a graph. Where that is a step whose text computes something again (plan/recompute_policy.h), it does; local
  * graphs have that from their plan. */
 sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options);
 

@@ -1,5 +1,5 @@
 /* Primitives as Lua sees them. */
-#include "script/module.h"
+#include "script/script_module.h"
 
 const char *sf_script_module_at(lua_State *L, int at)
 {

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "script/module.h"
+#include "script/script_module.h"
 #include "sheaf/plugin.h"
 
 enum { NAME = 1, CHECK, APPLY }; /* upvalues of a method */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "script/host.h"
+#include "script/script_state.h"
 
 enum { EVERY = 1000 }; /* instructions between two looks */
 

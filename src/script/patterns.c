@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "script/host.h"
+#include "script/script_state.h"
 
 static double most_steps(const char *pattern, size_t length, size_t subject)
 {

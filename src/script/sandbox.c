@@ -4,7 +4,7 @@
 #include <lualib.h>
 #include <stdio.h>
 
-#include "script/host.h"
+#include "script/script_state.h"
 
 static void drop(lua_State *L, const char *library, const char *const *names)
 {

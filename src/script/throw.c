@@ -1,4 +1,4 @@
-#include "script/host.h"
+#include "script/script_state.h"
 
 int sf_script_throw(lua_State *L)
 {

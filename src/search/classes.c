@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "op/op.h"
-#include "search/axis/space.h"
+#include "search/axis/axis_space.h"
 
 /* Enough to see from any op of an optimizer whose parameter it updates. */
 enum { ROUNDS = 8 };

@@ -9,7 +9,7 @@
 #include "local/rank.h"
 #include "op/flops.h"
 #include "plan/co_shard.h"
-#include "plan/recompute.h"
+#include "plan/recompute_policy.h"
 
 /* It is looked for how much must be computed again down to such a part of it, or until so much of the memory is used;
  * turns are no more than so many, of the batch

@@ -4,7 +4,7 @@
  * that fits stays as it is. Else the ways to make it fit are tried, each with its program: nodes computed again, those
  * first that take the least time for the bytes that they make, until it fits, within layers, then within 2 of them, 4 and
  * so on; the batch in turns, 2, 4 and so on; heads and features in turns; and, where nothing fits, turns with nodes
- * computed again; where nothing does, layers computed again in parts (plan/recompute.h). The fastest that fits is taken. Of a large step, what cannot fit, by what the last tries saved, is not tried.
+ * computed again; where nothing does, layers computed again in parts (plan/recompute_policy.h). The fastest that fits is taken. Of a large step, what cannot fit, by what the last tries saved, is not tried.
  */
 #ifndef SF_SEARCH_FIT_H
 #define SF_SEARCH_FIT_H

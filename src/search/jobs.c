@@ -9,7 +9,7 @@
 #include "plan/pin.h"
 #include "search/price/estimate.h"
 #include "search/purpose.h"
-#include "search/run.h"
+#include "search/search_run.h"
 
 /* That run before their plans are collected: not all stand in memory at once. */
 enum { MOST_JOBS = 8, FEW_AXES = 2 };

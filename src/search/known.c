@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "plan/complete.h"
 #include "plan/pin.h"
+#include "plan/propagate.h"
 #include "plan/recipe/recipe.h"
 #include "search/search.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "plan/pin.h"
-#include "search/run.h"
+#include "search/search_run.h"
 
 /* Names of axes */
 

@@ -9,7 +9,7 @@
 #define SF_SEARCH_PURPOSE_H
 
 #include "plan/plan.h"
-#include "search/price/effort.h"
+#include "search/price/node_work.h"
 
 /* Names all axes but those of `keep`. */
 void sf_plan_name_axes(const sf_efforts *efforts, sf_axes keep, sf_plan *plan);

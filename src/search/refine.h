@@ -76,7 +76,7 @@ sf_status sf_price_on(const sf_ground *ground, const sf_rules *rules, const sf_c
 typedef struct sf_refine_options {
     /* The plan is a beginning without worth, all replicated: the first round takes whatever the solver gives. */
     bool cold;
-    int grant; /* the axis that grants wishes (plan/rules.h) in the first round of a cold beginning */
+    int grant; /* the axis that grants wishes (plan/pin_rules.h) in the first round of a cold beginning */
     sf_axes axes;        /* those to solve; 0: all */
     sf_axes settled;     /* of these, what was solved for the plan as it is */
     int rounds;          /* at most, where that is less than the ground says; 0: as it says */

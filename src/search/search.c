@@ -5,10 +5,10 @@
 
 #include "base/machine.h"
 #include "plan/recipe/recipe.h"
-#include "plan/recompute.h"
+#include "plan/recompute_policy.h"
 #include "search/price/estimate.h"
 #include "search/price/spare.h"
-#include "search/run.h"
+#include "search/search_run.h"
 
 /* Of each number of axes; and where recipes alone are to tell how many groups there should be. */
 enum { MOST_MESHES = 6, FEW_MESHES = 2 };

@@ -22,7 +22,7 @@
  * one for groups that do the same, of a large step, by two percent. The jobs of a stage run on the threads; which plan wins does not
  * depend on how many there are, unless a deadline passes.
  *
- * Pins (plan/rules.h) hold in every candidate; a plan that breaks one is dropped. Where pins name axes and there
+ * Pins (plan/pin_rules.h) hold in every candidate; a plan that breaks one is dropped. Where pins name axes and there
  * is no mesh, those names are given to the axes of the meshes in every way, and meshes of fewer axes than
  * names are left out, as are those on which the pins cannot hold. Then it is meshes of as many axes as names that are
  * solved from nothing, and where there are three names, level 2 has three axes as well.
@@ -60,7 +60,7 @@ typedef struct sf_search_options {
     bool between;    /* of gradients, as they like */
     bool
         on_host; /* where nothing fits, tensors may be moved to memory of the host (pass offload) */
-    /* How plans go on in time (plan/recompute.h): what is computed again, NULL: as little as is needed, or, `as_text`,
+    /* How plans go on in time (plan/recompute_policy.h): what is computed again, NULL: as little as is needed, or, `as_text`,
      * what the text computes again, as long as that fits; turns of the batch, 0: as few; and of what a recipe splits, NULL:
      * heads and features. */
     const char *recompute;
@@ -68,7 +68,7 @@ typedef struct sf_search_options {
     int micro_batches;
     const char *co_shard;
     int co_shards;
-    int stages; /* of a pipeline (search/pipes.h); 0: as many as are good, or none; 1: none */
+    int stages; /* of a pipeline (search/pipeline_search.h); 0: as many as are good, or none; 1: none */
     const char *stage_scopes; /* that begin all but the first of them; NULL: wherever it is good */
     const char *schedule;     /* of it; NULL: any */
     const char *passes;       /* that programs of plans are priced behind; NULL: none */
@@ -89,7 +89,7 @@ typedef struct sf_candidate {
     const char *name; /* of what is known, or "search" */
     const char *mesh; /* "data=2,model=4" */
     sf_priced at;     /* an estimate; the plan is there for finalists alone */
-    bool is_lowered;  /* search/choose.h has priced it by its program: */
+    bool is_lowered;  /* search/finalists.h has priced it by its program: */
     sf_price lowered;
     bool is_out; /* it cannot go on in time as it is asked to */
     bool

@@ -2,7 +2,7 @@
 
 #include "ir/uses.h"
 #include "op/flops.h"
-#include "plan/pipe/schedules.h"
+#include "plan/pipeline/schedules.h"
 
 /* Of the memory, what stages may fill by what is counted here: the rest is for what comes and goes. */
 #define FULL_STAGE 0.9

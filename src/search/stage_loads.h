@@ -4,9 +4,9 @@
 #ifndef SF_SEARCH_STAGE_LOADS_H
 #define SF_SEARCH_STAGE_LOADS_H
 
-#include "plan/pipe/pipeline_by.h"
+#include "plan/pipeline/pipeline_request.h"
 #include "plan/plan.h"
-#include "search/price/effort.h"
+#include "search/price/node_work.h"
 
 /* By group, how much faster its devices are than the slowest of the mesh, at what the plan gives them: 1 or more. Groups
  * stand along axis 0. In the arena. */

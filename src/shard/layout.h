@@ -8,12 +8,12 @@
  *     P(+)          values that must still be combined, here by addition
  *
  * Each of them may be said of some of the ranks along the axis alone, and the others have nothing: what stands in some of
- * the groups of a pipeline (plan/pipe/pipeline.h). The ranks that have it count from 0, and n below is how many they are.
+ * the groups of a pipeline (plan/pipeline/pipeline.h). The ranks that have it count from 0, and n below is how many they are.
  *
  *     At(k)         rank k has it
  *     At(0,1)       ranks 0 and 1 have the same
  *     S(0)At(0,1)   ranks 0 and 1 have equal parts of a dimension
- *     At(0:0-3,1:4) rank 0 has rows 0 to 3 of dimension 0, and rank 1 row 4 (shard/deal.h)
+ *     At(0:0-3,1:4) rank 0 has rows 0 to 3 of dimension 0, and rank 1 row 4 (shard/uneven_partition.h)
  *
  * Inside of a step, when it is cut for a rank, nothing is so any more.
  *
@@ -33,8 +33,8 @@
 #define SF_SHARD_LAYOUT_H
 
 #include "ir/factor.h"
-#include "shard/deal.h"
 #include "shard/mesh.h"
+#include "shard/uneven_partition.h"
 
 typedef enum __attribute__((packed)) sf_share_kind {
     SF_REPLICATED,

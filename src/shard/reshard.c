@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/hash.h"
-#include "shard/space.h"
+#include "shard/reshard_space.h"
 
 const char *sf_move_kind_name(sf_move_kind kind)
 {

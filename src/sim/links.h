@@ -7,7 +7,7 @@
 #ifndef SF_SIM_LINKS_H
 #define SF_SIM_LINKS_H
 
-#include "cluster/cost.h"
+#include "cluster/cost_model.h"
 #include "prog/timing.h"
 
 typedef struct sf_links {

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "prog/bunch.h"
-#include "sim/effort.h"
+#include "prog/fused_launch.h"
+#include "sim/instruction_work.h"
 #include "sim/links.h"
 
 /* A message, when both who sends and who receives it have come to it. */

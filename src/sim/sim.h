@@ -14,7 +14,7 @@
 #ifndef SF_SIM_SIM_H
 #define SF_SIM_SIM_H
 
-#include "cluster/cost.h"
+#include "cluster/cost_model.h"
 #include "prog/program.h"
 #include "prog/timing.h"
 
@@ -36,7 +36,7 @@ typedef struct sf_simulation {
     uint32_t peak; /* the instruction at which that is */
 } sf_simulation;
 
-/* Programs of groups that send each other messages (plan/pipe/pipeline.h), one of each, in their order: a message begins when
+/* Programs of groups that send each other messages (plan/pipeline/pipeline.h), one of each, in their order: a message begins when
  * who sends it and who receives it have both come to it. `costs` has one for each, of their mesh (sf_costs_at), or is NULL: nothing takes time, and it is found out whether they end; `out` has one for each. SF_EWRONG where
  * groups wait for each other, with the message. */
 sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_costs *const *costs,

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "solve/dual/dual.h"
 #include "solve/reduce/eliminate.h"
-#include "solve/reduce/reduce.h"
+#include "solve/reduce/reductions.h"
 
 enum {
     ROUND = 4,                 /* nodes of the tree that are visited at a time */

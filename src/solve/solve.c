@@ -2,10 +2,10 @@
 
 #include <math.h>
 
+#include "solve/reduce/components.h"
 #include "solve/reduce/eliminate.h"
-#include "solve/reduce/parts.h"
-#include "solve/reduce/reduce.h"
-#include "solve/rest.h"
+#include "solve/reduce/reductions.h"
+#include "solve/solve_remainder.h"
 
 enum {
     ELIMINATE_LIMIT = 1 << 28, /* cells of work for one part */

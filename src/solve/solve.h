@@ -6,7 +6,7 @@
 #ifndef SF_SOLVE_SOLVE_H
 #define SF_SOLVE_SOLVE_H
 
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "sheaf/solve.h"
 #include "solve/problem/problem.h"
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "solve/grow.h"
+#include "solve/reduce/components.h"
 #include "solve/reduce/eliminate.h"
-#include "solve/reduce/network.h"
-#include "solve/reduce/parts.h"
-#include "solve/reduce/reduce.h"
+#include "solve/reduce/mutable_problem.h"
+#include "solve/reduce/reductions.h"
 
 enum {
     SEEDS = 12,           /* nodes, of which every strategy is tried */

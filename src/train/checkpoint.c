@@ -17,7 +17,7 @@
 #include "base/number.h"
 #include "file/safetensors.h"
 #include "ir/name.h"
-#include "run/comm/agree.h"
+#include "run/comm/rank_agreement.h"
 #include "train/checkpoint_index.h"
 
 static sf_status fail_at_path(const char *path, const char *what, sf_diag *diag)

@@ -22,8 +22,8 @@
 #include "ir/graph.h"
 #include "ir/tensor.h"
 #include "run/comm/comm.h"
-#include "train/mapping.h"
-#include "train/pieces.h"
+#include "train/mapped_file.h"
+#include "train/rank_shards.h"
 
 /* Those before 3, of one rank 1 and of several 2, had no digests; they are read, too. */
 enum { SF_CHECKPOINT_VERSION = 3 };

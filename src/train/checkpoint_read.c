@@ -12,7 +12,7 @@
 #include "file/safetensors.h"
 #include "ir/name.h"
 #include "train/checkpoint_index.h"
-#include "train/mapping.h"
+#include "train/mapped_file.h"
 
 static bool path_inside(const char *directory, const char *name, char out[SF_PATH_SIZE])
 {

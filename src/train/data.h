@@ -10,8 +10,8 @@
 #include "ir/graph.h"
 #include "ir/tensor.h"
 #include "sheaf/train.h"
-#include "train/draw.h"
-#include "train/mapping.h"
+#include "train/mapped_file.h"
+#include "train/random_draw.h"
 
 typedef struct sf_data sf_data;
 typedef struct sf_data_kind sf_data_kind; /* data_kind.h */

@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 #include "ir/name.h"
-#include "train/draw.h"
-#include "train/fan.h"
+#include "train/init_fan.h"
+#include "train/random_draw.h"
 
 /* The standard deviation of a normal distribution cut off at two of its own. */
 static const double truncated_deviation = 0.87962566103423978;

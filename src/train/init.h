@@ -17,10 +17,10 @@
 #define SF_TRAIN_INIT_H
 
 #include "base/diag.h"
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
-#include "train/pieces.h"
+#include "train/rank_shards.h"
 
 typedef enum sf_init_kind {
     SF_INIT_DEFAULT,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/output.h"
-#include "run/comm/agree.h"
-#include "sim/effort.h"
-#include "sim/trace.h"
+#include "run/comm/rank_agreement.h"
+#include "sim/instruction_work.h"
+#include "sim/timeline_trace.h"
 
 static const sf_timing *with_bytes(const sf_program *p, const sf_timing *timed, sf_arena *scratch)
 {

@@ -1,4 +1,4 @@
-/* The timeline of the last step of a run, of all ranks: sim/trace.h. */
+/* The timeline of the last step of a run, of all ranks: sim/timeline_trace.h. */
 #ifndef SF_TRAIN_TIMELINE_H
 #define SF_TRAIN_TIMELINE_H
 

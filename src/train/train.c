@@ -9,7 +9,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/output.h"
-#include "run/comm/agree.h"
+#include "run/comm/rank_agreement.h"
 #include "train/timeline.h"
 
 static sf_train_progress progress_of(const sf_training *run, double seconds)

@@ -3,9 +3,9 @@
 #define SF_TRAIN_TRAIN_H
 
 #include "sheaf/train.h"
-#include "train/course.h"
 #include "train/data.h"
-#include "train/log.h"
+#include "train/train_log.h"
+#include "train/training_run.h"
 
 /* A run. Zeroed but for the first four and the report; belongs outside of the guard, because it holds
  * files: sf_training_end closes them, after a jump too. */

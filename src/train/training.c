@@ -1,7 +1,7 @@
 /* What both halves of a run need, that before the first step and that after it. */
 #include "base/mem.h"
 #include "op/op.h"
-#include "run/comm/agree.h"
+#include "run/comm/rank_agreement.h"
 #include "train/train.h"
 
 void sf_fill_keys(const sf_graph *graph, uint64_t seed, int64_t step, const sf_tensor *arguments)

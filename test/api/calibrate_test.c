@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "cluster/cost.h"
+#include "cluster/cost_model.h"
 #include "run/gemm/gemm.h"
 #include "support/sanitized.h"
 

@@ -1,5 +1,5 @@
 /* A rank that is a thread runs out of memory, at every allocation in turn: the run ends at once, and says it once. */
-#include "api/world.h"
+#include "api/run_ranks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

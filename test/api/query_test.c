@@ -9,7 +9,7 @@
 
 #include "ir/graph.h"
 #include "plan/plan.h"
-#include "shard/runs.h"
+#include "shard/contiguous_runs.h"
 #include "sheaf/sheaf.h"
 
 #define STEP "test/data/micro/gpt-micro.stablehlo.mlir.xz"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "cluster/cluster.h"
-#include "cluster/library.h"
+#include "cluster/device_library.h"
 #include "cluster/part.h"
 
 static sf_cluster *make(const char *text)

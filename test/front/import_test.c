@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "ir/opdef.h"
-#include "ir/print.h"
+#include "ir/print_graph.h"
 #include "op/op.h"
 #include "op/slots.h"
 #include "sheaf/sheaf.h"

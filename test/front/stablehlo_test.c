@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "front/module.h"
+#include "front/text_module.h"
 #include "op/op.h"
 
 typedef struct fixture {

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "ir/print.h"
-#include "op/build.h"
+#include "ir/print_graph.h"
+#include "op/node_builder.h"
 #include "op/op.h"
 #include "sheaf/sheaf.h"
 

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "api/values.h"
+#include "api/value_files.h"
 #include "base/mem.h"
-#include "ir/print.h"
+#include "ir/print_graph.h"
 #include "op/eval.h"
 #include "op/op.h"
 #include "op/samples.h"

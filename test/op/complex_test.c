@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "op/build.h"
 #include "op/eval.h"
-#include "op/pointwise/complex.h"
+#include "op/node_builder.h"
+#include "op/pointwise/complex_ops.h"
 
 enum { POINTS = 5 };
 static const double points[POINTS][2] = {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "op/build.h"
 #include "op/eval.h"
+#include "op/node_builder.h"
 #include "op/slots.h"
 
 typedef struct builder {

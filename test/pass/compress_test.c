@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "pass/pass.h"
-#include "prog/check.h"
-#include "run/cpu/target.h"
+#include "prog/check_program.h"
+#include "run/cpu/cpu_target.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 #include "support/slow.h"

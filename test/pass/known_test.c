@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "pass/passes.h"
-#include "prog/check.h"
-#include "prog/content.h"
-#include "prog/rewrite.h"
+#include "prog/buffer_content.h"
+#include "prog/check_program.h"
+#include "prog/edit_program.h"
 #include "sheaf/sheaf.h"
 #include "support/passed.h"
 #include "support/plans.h"

@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "pass/offload.h"
-#include "prog/check.h"
-#include "prog/content.h"
-#include "prog/rewrite.h"
-#include "run/cpu/target.h"
+#include "prog/buffer_content.h"
+#include "prog/check_program.h"
+#include "prog/edit_program.h"
+#include "run/cpu/cpu_target.h"
 #include "sheaf/sheaf.h"
 #include "support/indexing.h"
 #include "support/programs.h"

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "pass/pass.h"
-#include "prog/check.h"
-#include "prog/content.h"
-#include "prog/piece.h"
-#include "prog/rewrite.h"
+#include "prog/buffer_content.h"
+#include "prog/check_program.h"
+#include "prog/edit_program.h"
+#include "prog/split_instruction.h"
 #include "sheaf/sheaf.h"
 #include "support/passed.h"
 #include "support/plans.h"

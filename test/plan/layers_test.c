@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "plan/recompute.h"
+#include "plan/recompute_policy.h"
 #include "support/plans.h"
 
 /* Blocks of so many products with a weight each, in a scope each. A block goes on from the one before it; or, `beside`, with those

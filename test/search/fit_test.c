@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "local/rank.h"
-#include "plan/again.h"
+#include "plan/recompute_clone.h"
 #include "run/runner.h"
 #include "sheaf/sheaf.h"
 #include "support/chain.h"

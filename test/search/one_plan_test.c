@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "run/cpu/target.h"
+#include "run/cpu/cpu_target.h"
 #include "search/price/price.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "local/check.h"
+#include "local/check_local.h"
 #include "run/runner.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"

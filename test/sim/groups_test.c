@@ -12,12 +12,12 @@
 
 #include "base/mem.h"
 #include "cluster/cluster.h"
-#include "plan/pipe/schedules.h"
+#include "plan/pipeline/schedules.h"
 #include "run/runner.h"
-#include "search/price/groups.h"
 #include "search/price/price.h"
+#include "search/price/price_pipeline.h"
 #include "sheaf/sheaf.h"
-#include "sim/effort.h"
+#include "sim/instruction_work.h"
 #include "sim/sim.h"
 #include "support/chain.h"
 

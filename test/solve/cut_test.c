@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "solve/cut/run.h"
+#include "solve/cut/cut_search.h"
 #include "support/indexing.h"
 
 enum { MOST_UNITS = 400, MOST_VALUES = 800, MOST_READS = 4000, MOST_STAGES = 8, MOST_GROUPS = 4 };

@@ -4,8 +4,8 @@
 #define TEST_SUPPORT_INDEXING_H
 
 #include "base/rng.h"
-#include "op/build.h"
 #include "op/eval.h"
+#include "op/node_builder.h"
 
 /* Deterministic random numbers. */
 typedef struct test_random {

@@ -1,6 +1,6 @@
 #include "support/judge.h"
 
-#include "api/verify/spread.h"
+#include "api/verify/noise_range.h"
 
 int test_judge(sf_comparison *comparison, sf_arena *arena, sf_difference *out)
 {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "prog/spaces.h"
+#include "prog/memory_spaces.h"
 
 enum { MOST_MOVES = 64 };
 

@@ -2,8 +2,8 @@
 #ifndef TEST_SUPPORT_NVRTC_H
 #define TEST_SUPPORT_NVRTC_H
 
-#include "run/cuda/library.h"
-#include "run/text/text.h"
+#include "run/cuda/cuda_libraries.h"
+#include "run/text/kernel_text.h"
 
 /* NULL where it is not here. */
 const sf_cuda_compiler *test_nvrtc(void);

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "run/cpu/target.h"
+#include "run/cpu/cpu_target.h"
 #include "support/plans.h"
 
 sf_program *test_passed_lower(const test_passed *passed, int rank)

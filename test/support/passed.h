@@ -2,7 +2,7 @@
 #ifndef TEST_SUPPORT_PASSED_H
 #define TEST_SUPPORT_PASSED_H
 
-#include "cluster/cost.h"
+#include "cluster/cost_model.h"
 #include "prog/program.h"
 #include "sheaf/sheaf.h"
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "prog/check.h"
-#include "run/cpu/target.h"
+#include "prog/check_program.h"
+#include "run/cpu/cpu_target.h"
 #include "sheaf/sheaf.h"
 #include "support/indexing.h"
 #include "support/plans.h"

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "op/body.h"
-#include "op/build.h"
 #include "op/eval.h"
+#include "op/node_builder.h"
 #include "op/slots.h"
 #include "op/util.h"
 

@@ -3,7 +3,7 @@
 #ifndef TEST_SUPPORT_TRANSFERS_H
 #define TEST_SUPPORT_TRANSFERS_H
 
-#include "run/comm/kind.h"
+#include "run/comm/comm_backend.h"
 
 enum { TEST_MOST_PARTS = 12 };
 

@@ -13,8 +13,8 @@
 
 #include "base/mem.h"
 #include "ir/name.h"
-#include "train/draw.h"
-#include "train/fan.h"
+#include "train/init_fan.h"
+#include "train/random_draw.h"
 
 static sf_graph *graph;
 static sf_arena arena;

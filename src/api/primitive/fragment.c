@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "op/build.h"
+#include "op/node_builder.h"
 #include "op/slots.h"
 #include "op/util.h"
 

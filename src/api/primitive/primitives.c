@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "api/options.h"
+#include "api/api_options.h"
 #include "base/guard.h"
 #include "base/nearest.h"
 #include "ir/clone.h"

@@ -1,10 +1,10 @@
 /* Other ops for subgraphs: those of a sketch, or of a file. */
 #include <string.h>
 
+#include "api/primitive/backward_of.h"
 #include "api/primitive/fragment.h"
 #include "api/primitive/primitives.h"
-#include "api/primitive/rewrite.h"
-#include "api/primitive/twin.h"
+#include "api/primitive/rewrite_step.h"
 #include "base/file.h"
 #include "front/import.h"
 #include "ir/clone.h"

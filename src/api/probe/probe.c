@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "sheaf/graph.h"
-#include "sim/effort.h"
+#include "sim/instruction_work.h"
 
 struct step {
     sf_runner runner;

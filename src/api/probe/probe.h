@@ -19,9 +19,9 @@ typedef struct sf_probe {
 /* What a step took, and its program did. */
 typedef struct sf_probed {
     double seconds;      /* of an instruction, the base of the step taken off */
-    double flops, bytes; /* of an instruction, as the simulator counts (sim/effort.h) */
+    double flops, bytes; /* of an instruction, as the simulator counts (sim/instruction_work.h) */
     double all;          /* seconds of all instructions, */
-    double folds, runs;  /* and of all of them, these (cluster/cost.h) */
+    double folds, runs;  /* and of all of them, these (cluster/cost_model.h) */
 } sf_probed;
 
 /* Of a text; SF_EWRONG where it became another number of instructions than `count`, 0: any. */

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/api_options.h"
 #include "api/cluster_price.h"
-#include "api/options.h"
 #include "api/tune/tuning.h"
 #include "base/guard.h"
 #include "base/machine.h"

@@ -8,7 +8,7 @@
 #define SF_API_TUNING_H
 
 #include "api/tune/settings.h"
-#include "train/log.h"
+#include "train/train_log.h"
 #include "tune/tuner.h"
 
 /* A setting: which value each variable has, by number, and as text, "batch=4,ratio=12". */

@@ -5,7 +5,7 @@
 #include "ir/graph.h"
 #include "ir/tensor.h"
 #include "run/engine/engine.h"
-#include "shard/runs.h"
+#include "shard/contiguous_runs.h"
 #include "sheaf/eval.h"
 
 /* What a rank holds of a result. */

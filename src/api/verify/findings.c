@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "api/verify/compare.h"
-#include "run/comm/agree.h"
+#include "run/comm/rank_agreement.h"
 
 /* A difference as it goes to the other ranks. */
 enum { ERROR, INDEX, OURS, THEIRS, BEFORE, TOLERANCE, UNSTABLE, EXCUSED, DIFFERS, STEP, FIELDS };

@@ -3,7 +3,7 @@
 #ifndef SF_API_REPLAY_H
 #define SF_API_REPLAY_H
 
-#include "api/values.h"
+#include "api/value_files.h"
 
 /* Zeroed before it is opened; closing it is always allowed. */
 typedef struct sf_replay {

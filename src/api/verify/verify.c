@@ -4,15 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/options.h"
+#include "api/api_options.h"
 #include "api/verify/compare.h"
 #include "api/verify/findings.h"
+#include "api/verify/noise_range.h"
 #include "api/verify/replay.h"
-#include "api/verify/spread.h"
 #include "api/verify/verify.h"
 #include "base/guard.h"
 #include "base/mem.h"
-#include "front/loose.h"
+#include "front/lost_state.h"
 #include "run/runner.h"
 #include "sheaf/eval.h"
 

@@ -4,25 +4,25 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/options.h"
+#include "api/api_options.h"
+#include "api/run_ranks.h"
 #include "api/verify/compare.h"
 #include "api/verify/findings.h"
-#include "api/verify/spread.h"
+#include "api/verify/noise_range.h"
 #include "api/verify/unsplit.h"
 #include "api/verify/verify.h"
-#include "api/world.h"
 #include "base/guard.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "front/loose.h"
+#include "front/lost_state.h"
 #include "local/local.h"
 #include "local/rank.h"
-#include "pass/together.h"
-#include "prog/check.h"
-#include "run/comm/agree.h"
+#include "pass/agree_passes.h"
+#include "prog/check_program.h"
+#include "run/comm/rank_agreement.h"
 #include "run/runner.h"
 #include "sheaf/version.h"
-#include "train/pieces.h"
+#include "train/rank_shards.h"
 
 /* A shrunk step is tried for fewer: every step is judged by itself. */
 enum { DEFAULT_STEPS = 10, DEFAULT_SHRUNK_STEPS = 3 };

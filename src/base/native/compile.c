@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/native/cache.h"
+#include "base/native/disk_cache.h"
 
 enum { MOST_WORDS = 64, MOST_VERSION = 400, MOST_SAID = 300 };
 

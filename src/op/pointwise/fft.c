@@ -10,7 +10,7 @@
  * part is taken. */
 #include <math.h>
 
-#include "op/pointwise/complex.h"
+#include "op/pointwise/complex_ops.h"
 #include "op/util.h"
 
 enum { FFT_TYPE, FFT_LENGTH, NATTRS };

@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-#include "op/pointwise/complex.h"
+#include "op/pointwise/complex_ops.h"
 #include "op/util.h"
 
 /* Sets of sf_class. */

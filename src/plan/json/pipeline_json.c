@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/pipe/schedules.h"
+#include "plan/pipeline/schedules.h"
 
 /* Nodes that are made anywhere, and those of other phases, go with their neighbours. */
 static bool says_stage(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t node)

@@ -7,12 +7,12 @@
 #include "base/json.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
-#include "plan/again.h"
 #include "plan/co_shard.h"
+#include "plan/json/applied_primitives.h"
 #include "plan/json/pipeline_json.h"
-#include "plan/json/prediction.h"
-#include "plan/json/said.h"
+#include "plan/json/prediction_json.h"
 #include "plan/pin.h"
+#include "plan/recompute_clone.h"
 
 enum { PLAN_VERSION = 2 };
 #define PLAN_FORMAT "sheaf plan"

@@ -12,9 +12,9 @@
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "plan/pin.h"
-#include "plan/recipe/batch.h"
-#include "plan/recipe/pair.h"
-#include "plan/recipe/rows.h"
+#include "plan/recipe/batch_dimension.h"
+#include "plan/recipe/batch_rows.h"
+#include "plan/recipe/parameter_pairs.h"
 
 /* ZeRO leaves the smallest tensors whole that together are less than this part of parameters and state: norms and
  * biases, of which pieces save nothing. */

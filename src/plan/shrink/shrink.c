@@ -6,10 +6,10 @@
 #include "base/mem.h"
 #include "ir/clone.h"
 #include "ir/name.h"
-#include "op/build.h"
+#include "op/node_builder.h"
 #include "op/slots.h"
-#include "plan/shrink/counted.h"
-#include "plan/shrink/digits.h"
+#include "plan/shrink/mean_counts.h"
+#include "plan/shrink/shared_digits.h"
 
 enum {
     MOST_TRIES = 100, /* at nodes that turn out not to be what they are at another size */

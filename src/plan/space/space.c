@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/choose.h"
+#include "plan/op_selector.h"
 
 static const char *const transformations[] = {"batch", "recompute"};
 enum { BATCH, RECOMPUTE, TRANSFORMATIONS };

@@ -9,7 +9,7 @@
 #ifndef SF_PLAN_SPACE_SPACE_H
 #define SF_PLAN_SPACE_SPACE_H
 
-#include "plan/pipe/pipeline.h"
+#include "plan/pipeline/pipeline.h"
 #include "plan/plan.h"
 #include "sheaf/space.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/name.h"
-#include "plan/space/making.h"
+#include "plan/space/space_builder.h"
 
 static void put_devices(int count, const int *devices, sf_buf *out)
 {

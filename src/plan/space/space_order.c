@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plan/pipe/arrange.h"
-#include "plan/pipe/schedules.h"
-#include "plan/pipe/stage_costs.h"
-#include "plan/space/making.h"
+#include "plan/pipeline/order_tasks.h"
+#include "plan/pipeline/schedules.h"
+#include "plan/pipeline/stage_costs.h"
+#include "plan/space/space_builder.h"
 
 typedef struct pairs {
     sf_stage_task (*at)[2];

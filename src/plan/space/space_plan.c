@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/choose.h"
 #include "plan/co_shard.h"
-#include "plan/complete.h"
+#include "plan/op_selector.h"
 #include "plan/pin.h"
+#include "plan/propagate.h"
 #include "plan/recipe/recipe.h"
-#include "plan/recompute.h"
-#include "plan/space/making.h"
+#include "plan/recompute_policy.h"
+#include "plan/space/space_builder.h"
 
 static bool is_batch(const sf_said_trans *said)
 {
@@ -184,7 +184,7 @@ static sf_status choose(const meshing *k, const sf_mesh *mesh, sf_choice_list *o
     return SF_OK;
 }
 
-/* Factors in time: "OPS:FACTOR;OPS:FACTOR", all in as many turns (plan/choose.h). */
+/* Factors in time: "OPS:FACTOR;OPS:FACTOR", all in as many turns (plan/op_selector.h). */
 static sf_status co_shard(const making *m, sf_plan *plan)
 {
     const sf_space *space = m->space;

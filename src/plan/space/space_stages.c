@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "ir/name.h"
-#include "plan/choose.h"
-#include "plan/pipe/stage_label.h"
-#include "plan/space/making.h"
+#include "plan/op_selector.h"
+#include "plan/pipeline/stage_label.h"
+#include "plan/space/space_builder.h"
 
 enum { MOST_STAGES = 1024 };
 

@@ -8,7 +8,7 @@
 #ifndef SF_PROG_ALGEBRA_H
 #define SF_PROG_ALGEBRA_H
 
-#include "prog/attention/scene.h"
+#include "prog/attention/graph_view.h"
 
 typedef enum atom { ATOM_S, ATOM_E, ATOM_Z, ATOM_G, ATOM_T, ATOMS } atom;
 

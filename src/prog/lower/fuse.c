@@ -2,7 +2,7 @@
 
 #include "op/slots.h"
 #include "op/util.h"
-#include "prog/lower/build.h"
+#include "prog/lower/lowering.h"
 
 /* A loop while its steps are put together, in room that all loops share. Registers are numbered without end here;
  * assign_registers makes few of them. */

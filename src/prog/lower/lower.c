@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "ir/clone.h"
 #include "op/slots.h"
-#include "prog/lower/build.h"
+#include "prog/lower/lowering.h"
 
 /* Instructions of one node */
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "op/slots.h"
-#include "prog/lower/build.h"
+#include "prog/lower/lowering.h"
 
 /* The vector op of each op, where one is enough. Those that depend on the type are settled below. */
 static const struct {

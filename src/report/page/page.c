@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/options.h"
+#include "api/api_options.h"
 #include "base/guard.h"
 #include "base/output.h"
-#include "plan/repeated.h"
+#include "plan/replicated_compute.h"
 #include "run/runner.h"
-#include "search/price/effort.h"
+#include "search/price/node_work.h"
 #include "search/search.h"
 
 static void see_move(void *context, const sf_priced_move *move)

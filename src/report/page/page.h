@@ -15,8 +15,8 @@
 #ifndef SF_REPORT_PAGE_H
 #define SF_REPORT_PAGE_H
 
-#include "base/threads.h"
-#include "report/sim.h"
+#include "base/thread_pool.h"
+#include "report/report_sim.h"
 #include "report/summary.h"
 
 /* What an instruction, or several short ones, did on a stream. */

@@ -3,10 +3,10 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "report/in_time.h"
-#include "report/index.h"
 #include "report/page/page.h"
-#include "report/passes.h"
+#include "report/report_passes.h"
+#include "report/report_time.h"
+#include "report/text_index.h"
 
 /* Texts, each once. */
 typedef struct texts {

@@ -6,9 +6,9 @@
 
 #include "base/guard.h"
 #include "local/rank.h"
-#include "plan/complete.h"
+#include "plan/propagate.h"
 #include "plan/recipe/recipe.h"
-#include "plan/recompute.h"
+#include "plan/recompute_policy.h"
 #include "report/page/page.h"
 #include "run/runner.h"
 

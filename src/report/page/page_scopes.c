@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "ir/name.h"
-#include "report/index.h"
 #include "report/page/page.h"
+#include "report/text_index.h"
 #include "run/runner.h"
 
 typedef struct scoping {

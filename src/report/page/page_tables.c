@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "plan/recompute.h"
-#include "report/in_time.h"
+#include "plan/recompute_policy.h"
 #include "report/page/page_html.h"
+#include "report/report_time.h"
 
 /* Without scripts, so many modules of so many levels. */
 enum { MOST_SCOPES = 400, MOST_DEPTH = 3, MOST_DIFFERENCES = 12 };

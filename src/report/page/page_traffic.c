@@ -31,7 +31,7 @@ static void add_flow(matrix *m, int from, int to, double bytes)
     m->sent[from * SF_LEVELS + level] += bytes;
 }
 
-/* Bytes that a member sends to the next for each byte of the collective (cluster/cost.h says what those are). */
+/* Bytes that a member sends to the next for each byte of the collective (cluster/cost_model.h says what those are). */
 static double ring_share(sf_collective kind, int members)
 {
     double others = (double)(members - 1) / members;

@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
-#include "run/comm/kind.h"
+#include "run/comm/comm_backend.h"
 
 struct timespec sf_comm_timespec(double deadline)
 {

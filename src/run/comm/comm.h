@@ -98,7 +98,7 @@ typedef struct sf_transfer_part {
 typedef struct sf_transfer_memory {
     void *context;
     bool (*copy)(void *context, void *out, const void *in, int64_t bytes);
-    /* As sf_comm_fold (run/comm/kind.h). */
+    /* As sf_comm_fold (run/comm/comm_backend.h). */
     bool (*fold)(void *context, const void *const *sources, int members, int segment, void *out,
                  int64_t count);
 } sf_transfer_memory;

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "run/conv/plan.h"
+#include "run/conv/conv_as_gemm.h"
 #include "run/gemm/gemm.h"
-#include "run/gemm/store.h"
+#include "run/gemm/gemm_store.h"
 
 /* Rows that follow each other in this dimension see elements that follow each other in memory. */
 static bool is_run_of_rows(const sf_conv_job *c, const sf_conv_place *place)

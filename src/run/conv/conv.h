@@ -5,9 +5,9 @@
 #ifndef SF_RUN_CONV_CONV_H
 #define SF_RUN_CONV_CONV_H
 
-#include "base/threads.h"
-#include "prog/conv.h"
-#include "run/gemm/epilogue.h"
+#include "base/thread_pool.h"
+#include "prog/conv_geometry.h"
+#include "run/gemm/gemm_epilogue.h"
 
 typedef struct sf_conv_job {
     sf_conv g; /* of types that sf_gemm_can allows */

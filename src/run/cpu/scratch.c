@@ -1,7 +1,7 @@
 #include "run/cpu/scratch.h"
 
-#include "run/cpu/loop.h"
-#include "run/cpu/product.h"
+#include "run/cpu/run_loop.h"
+#include "run/cpu/run_product.h"
 #include "run/fast/fast.h"
 
 bool sf_stands_in_place(const sf_inst *inst, uint32_t operand)

@@ -1,21 +1,21 @@
 /* The CUDA engine: runs a program on a GPU. What an instruction launches, and where everything stands, is found once, when
- * it is opened; a step in which nothing waits for the host becomes one graph (drawing.h), and is then started by one
+ * it is opened; a step in which nothing waits for the host becomes one graph (cuda_graph.h), and is then started by one
  * call. */
 #include <string.h>
 
 #include "base/mem.h"
-#include "run/cuda/beside.h"
-#include "run/cuda/bunches.h"
-#include "run/cuda/company.h"
-#include "run/cuda/drawing.h"
-#include "run/cuda/epilogue.h"
-#include "run/cuda/owned.h"
-#include "run/cuda/sums.h"
-#include "run/cuda/target.h"
-#include "run/cuda/together.h"
-#include "run/engine/constant.h"
-#include "run/engine/kind.h"
-#include "run/engine/room.h"
+#include "run/cuda/async_ops.h"
+#include "run/cuda/bias_gradient.h"
+#include "run/cuda/cublaslt_epilogue.h"
+#include "run/cuda/cuda_fused_launch.h"
+#include "run/cuda/cuda_graph.h"
+#include "run/cuda/cuda_target.h"
+#include "run/cuda/device_buffers.h"
+#include "run/cuda/nccl_groups.h"
+#include "run/cuda/nccl_step_end.h"
+#include "run/engine/engine_backend.h"
+#include "run/engine/memory_fit.h"
+#include "run/engine/program_constants.h"
 
 /* What failed on one rank ends the step of the others. */
 static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)

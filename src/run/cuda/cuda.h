@@ -3,9 +3,9 @@
 #define SF_RUN_CUDA_CUDA_H
 
 #include "prog/timing.h"
-#include "run/cuda/device.h"
+#include "run/cuda/cuda_device.h"
 #include "run/cuda/nccl.h"
-#include "run/engine/collective.h"
+#include "run/engine/engine_collective.h"
 
 /* A launch with its parameters in place. */
 typedef struct ready {
@@ -30,14 +30,14 @@ typedef struct exchange {
     uint64_t key;
     sf_nccl_group *nccl; /* that it goes in by NCCL; NULL: it does not */
     bool may_go;         /* by NCCL */
-    bool is_put_later;   /* not where the rank comes to it, which this event says (puts.h) */
+    bool is_put_later;   /* not where the rank comes to it, which this event says (nccl_order.h) */
     size_t begun;
     bool is_last; /* of its lane, in the frame */
-    ready *folds; /* launches behind it (gathered.h) */
+    ready *folds; /* launches behind it (nccl_small_reduce.h) */
     int nfolds;
 } exchange;
 
-/* A product and a loop that are run together (sums.h). */
+/* A product and a loop that are run together (bias_gradient.h). */
 typedef struct summing {
     void *plan;     /* of a library, for both, */
     char *parts[4]; /* and what it is given, with where the sums go */
@@ -67,7 +67,8 @@ typedef struct frame {
     char **buffers;
     made *insts;
     uint32_t *raisers; /* by event */
-    uint32_t *puts; /* exchanges in the order in which they are put on lanes, or NULL (puts.h); */
+    uint32_t
+        *puts; /* exchanges in the order in which they are put on lanes, or NULL (nccl_order.h); */
     uint32_t *first_put; /* by instruction, and at the end: the first that is before it */
     size_t first_event;  /* the number on the device of its first */
     bool has_beside;     /* something goes on beside the compute: */
@@ -104,7 +105,7 @@ typedef struct cuda {
     sf_group *world;
     sf_request *note; /* that this rank has come to the end of the step, and others, or NULL */
     char *notes;
-    bool can_draw;  /* the step is a graph from some run on (drawing.h) */
+    bool can_draw;  /* the step is a graph from some run on (cuda_graph.h) */
     size_t nevents; /* of all frames */
     size_t nmarks;
     bool is_timed;    /* marks stand between what runs now */

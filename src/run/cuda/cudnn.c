@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "run/cuda/choice.h"
+#include "run/cuda/algorithm_choice.h"
 
 /* Numbers of the library. */
 enum {

@@ -2,8 +2,8 @@
 #ifndef SF_RUN_CUDA_CUDNN_H
 #define SF_RUN_CUDA_CUDNN_H
 
-#include "run/cuda/library.h"
-#include "run/text/convolve.h"
+#include "run/cuda/cuda_libraries.h"
+#include "run/text/text_conv.h"
 
 /* What it stands on, borrowed, is there before it is opened; one without a library was not. */
 typedef struct sf_cudnn {
@@ -14,7 +14,7 @@ typedef struct sf_cudnn {
     int64_t workspace_bytes;
     const sf_cuda_convolutions *library;
     void *handle;
-    uint64_t machine; /* run/cuda/choice.h */
+    uint64_t machine; /* run/cuda/algorithm_choice.h */
 } sf_cudnn;
 
 /* False where the library is not there: kernels of ours do its work. */

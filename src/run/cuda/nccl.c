@@ -9,7 +9,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/comm/agree.h"
+#include "run/comm/rank_agreement.h"
 
 enum { MAGIC = (int)0xcafebeef, VERSION = 21800 }; /* of the configuration */
 

@@ -2,7 +2,7 @@
  * another rank, while communicators are made or connected, does so within the limit of the sf_comm.
  *
  * Collectives of all groups are on one lane; messages of a pair in one direction have a lane of their own. In which order they are put there
- * is the caller's matter (puts.h).
+ * is the caller's matter (nccl_order.h).
  *
  * SHEAF_NCCL in the environment is a list, with commas, of
  *     off        it is not used
@@ -15,8 +15,8 @@
 #define SF_RUN_CUDA_NCCL_H
 
 #include "run/comm/comm.h"
-#include "run/cuda/device.h"
-#include "run/cuda/library.h"
+#include "run/cuda/cuda_device.h"
+#include "run/cuda/cuda_libraries.h"
 
 /* A group of ranks and its communicator. */
 typedef struct sf_nccl_group {

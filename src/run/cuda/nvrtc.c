@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/native/cache.h"
+#include "base/native/disk_cache.h"
 
 enum { KERNELS_EACH = 8 }; /* compiled together: all processors have some */
 

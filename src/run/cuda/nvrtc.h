@@ -1,10 +1,10 @@
-/* Kernels compiled by NVRTC, with a cache of what it compiled (base/native/cache.h). */
+/* Kernels compiled by NVRTC, with a cache of what it compiled (base/native/disk_cache.h). */
 #ifndef SF_RUN_CUDA_NVRTC_H
 #define SF_RUN_CUDA_NVRTC_H
 
-#include "base/threads.h"
-#include "run/cuda/library.h"
-#include "run/text/text.h"
+#include "base/thread_pool.h"
+#include "run/cuda/cuda_libraries.h"
+#include "run/text/kernel_text.h"
 
 /* Some kernels of a module: `count` from `first` on. */
 typedef struct sf_cubin {

@@ -3,8 +3,8 @@
 #ifndef SF_RUN_CUDA_STREAMS_H
 #define SF_RUN_CUDA_STREAMS_H
 
-#include "run/cuda/device.h"
-#include "run/cuda/library.h"
+#include "run/cuda/cuda_device.h"
+#include "run/cuda/cuda_libraries.h"
 
 typedef struct sf_streams {
     const sf_cuda_driver *driver;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "run/engine/kind.h"
+#include "run/engine/engine_backend.h"
 #include "run/vec/isa.h"
 
 /* By the name of the target. */

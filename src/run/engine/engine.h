@@ -9,7 +9,7 @@
 #ifndef SF_RUN_ENGINE_ENGINE_H
 #define SF_RUN_ENGINE_ENGINE_H
 
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "ir/tensor.h"
 #include "prog/program.h"
 #include "prog/timing.h"
@@ -26,7 +26,7 @@ typedef struct sf_host_link {
 typedef enum sf_precision {
     SF_PRECISION_F32,
     SF_PRECISION_TF32, /* factors lose bits where a GPU is faster then */
-    SF_PRECISION_BF16, /* this and those below: run/narrow.h */
+    SF_PRECISION_BF16, /* this and those below: run/mixed_precision.h */
     SF_PRECISION_F16,
     SF_PRECISION_FP8,
     SF_PRECISION_COUNT

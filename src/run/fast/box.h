@@ -2,7 +2,7 @@
 #ifndef SF_RUN_FAST_BOX_H
 #define SF_RUN_FAST_BOX_H
 
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "ir/tensor.h"
 
 /* Element (i0, i1, ...) goes from from[Σ i * from] to to[Σ i * to]; strides in elements, of any sign. */

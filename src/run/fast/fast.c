@@ -1,7 +1,7 @@
 #include "run/fast/fast.h"
 
 #include "op/attention.h"
-#include "run/fast/kind.h"
+#include "run/fast/fast_kernels.h"
 
 static const sf_fast *const kernels[SF_ATTENTION_GRADIENT + 1] = {
     [SF_ATTENTION] = &sf_fast_attention,

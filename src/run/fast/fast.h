@@ -5,7 +5,7 @@
 #ifndef SF_RUN_FAST_FAST_H
 #define SF_RUN_FAST_FAST_H
 
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "ir/opdef.h"
 
 typedef struct sf_fast sf_fast;

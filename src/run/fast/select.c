@@ -9,8 +9,8 @@
 #include "op/util.h"
 #include "op/window/sliding.h"
 #include "run/fast/box.h"
-#include "run/fast/fold.h"
-#include "run/fast/kind.h"
+#include "run/fast/fast_fold.h"
+#include "run/fast/fast_kernels.h"
 
 enum { OPERAND, SOURCE, INIT };
 enum { SIDE = 128 };

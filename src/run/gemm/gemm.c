@@ -5,8 +5,8 @@
 
 #include "base/diag.h"
 #include "run/gemm/blas.h"
-#include "run/gemm/block.h"
-#include "run/gemm/store.h"
+#include "run/gemm/gemm_block.h"
+#include "run/gemm/gemm_store.h"
 
 static bool multiplies_type(sf_dtype dtype)
 {

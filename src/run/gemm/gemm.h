@@ -15,9 +15,9 @@
 #define SF_RUN_GEMM_GEMM_H
 
 #include "base/arena.h"
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "ir/dtype.h"
-#include "run/gemm/epilogue.h"
+#include "run/gemm/gemm_epilogue.h"
 
 /* A matrix per batch: element (i, j) of batch b stands at data + b * batch + i * row + j * column, in
  * elements. One of row and column is usually 1; 0 repeats. */

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "run/text/emit.h"
+#include "run/text/loop_text.h"
 
 enum { TILE = 1024, MOST_WIDE = 32, LEAST = 8, FAR = 4, MOST_TILES = 4 };
 

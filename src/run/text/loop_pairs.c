@@ -1,7 +1,7 @@
-/* Numbers of bf16 in pairs: how they are loaded, rounded, added, multiplied and stored (run/text/loop.c). */
+/* Numbers of bf16 in pairs: how they are loaded, rounded, added, multiplied and stored (run/text/text_loop.c). */
 #include <string.h>
 
-#include "run/text/emit.h"
+#include "run/text/loop_text.h"
 
 static bool is_short_constant(const sf_loop_step *step)
 {

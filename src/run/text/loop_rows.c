@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "run/text/emit.h"
+#include "run/text/loop_text.h"
 
 /* How the threads of blocks have rows. */
 typedef struct sharing {

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "run/text/emit.h"
+#include "run/text/loop_text.h"
 
 const char *const text_classes[] = {"f32", "f64", "s32", "s64"};
 

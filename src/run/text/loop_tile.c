@@ -1,9 +1,9 @@
-/* A loop as a function of a tile, for processors (run/cpu/native.h): row by row, each step on an element in a variable. What a fold
+/* A loop as a function of a tile, for processors (run/cpu/compiled_loops.h): row by row, each step on an element in a variable. What a fold
  * combines is left in a room for the row, and combined by the function that loops without a compiler use, so that both
  * give the same bits; what is in a room need not be computed again behind the fold. */
 #include <inttypes.h>
 
-#include "run/text/emit.h"
+#include "run/text/loop_text.h"
 
 static bool is_fold(const emitter *e, uint32_t index)
 {

@@ -3,7 +3,7 @@
 #ifndef SF_RUN_TEXT_SCALAR_H
 #define SF_RUN_TEXT_SCALAR_H
 
-#include "run/text/text.h"
+#include "run/text/kernel_text.h"
 
 /* "f64", "s64" or "cplx". */
 const char *sf_word_type(sf_dtype dtype);

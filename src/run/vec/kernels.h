@@ -2,11 +2,11 @@
 #ifndef SF_RUN_VEC_KERNELS_H
 #define SF_RUN_VEC_KERNELS_H
 
-#include "run/vec/folds.h"
-#include "run/vec/memory.h"
-#include "run/vec/ops.h"
 #include "run/vec/soft.h"
 #include "run/vec/taps.h"
+#include "run/vec/vec_memory.h"
+#include "run/vec/vec_ops.h"
+#include "run/vec/vec_reduce.h"
 
 #define ROW_ALL(id) [SF_V##id] = {f32_##id, f64_##id, i32_##id, i64_##id}
 #define ROW_FLOATS(id) [SF_V##id] = {f32_##id, f64_##id}

@@ -1,6 +1,6 @@
 /* What the files of the vector kernels share among themselves.
  *
- * kernels.h is the text of a set; base.c, avx2.c, avx512.c, sve256.c and sve512.c compile it, each with
+ * kernels.h is the text of a set; vec_base.c, vec_avx2.c, vec_avx512.c, vec_sve256.c and vec_sve512.c compile it, each with
  * its own flags (see cmake/vectors.cmake). What calls libm or the tables of ir/dtype.c for every element
  * gains nothing from that: it is compiled once, in slow.c, and every set points to it.
  *

@@ -2,7 +2,7 @@
 #ifndef SF_RUN_VEC_SOFT_H
 #define SF_RUN_VEC_SOFT_H
 
-#include "run/vec/ops.h"
+#include "run/vec/vec_ops.h"
 
 static void f32_soften(float *dst, const float *xs, float scale, float less, int64_t count)
 {

@@ -2,7 +2,7 @@
 #ifndef SF_RUN_VEC_TAPS_H
 #define SF_RUN_VEC_TAPS_H
 
-#include "run/vec/folds.h"
+#include "run/vec/vec_reduce.h"
 
 /* The sums of `each` vectors from element i on, which stay in registers over all taps. */
 #define TAPS_BLOCK(name, type, vector, each)                                                       \

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "search/axis/build.h"
+#include "search/axis/axis_builder.h"
 #include "solve/solve.h"
 #include "solve/start.h"
 

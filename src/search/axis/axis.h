@@ -2,7 +2,7 @@
  *
  * A variable for every class of nodes (its strategy) and of arguments (its share), and one for every value
  * that several nodes read: the layout in which they find it, so that it is moved there once (for each
- * phase; see search/axis/build.h). Costs are seconds: ops by search/price/effort.h, moves between what is made and what
+ * phase; see search/axis/axis_builder.h). Costs are seconds: ops by search/price/node_work.h, moves between what is made and what
  * is wanted by shard/reshard.h, with the layouts of the other axes in place. Values that are not stored are
  * not moved, but for what folds make, whose partial results may have to be combined. The layout of a state
  * result is that of its argument, other results are replicated. Stored values, moved versions and arguments
@@ -16,10 +16,10 @@
 #ifndef SF_SEARCH_AXIS_AXIS_H
 #define SF_SEARCH_AXIS_AXIS_H
 
-#include "base/threads.h"
-#include "plan/rules.h"
-#include "search/axis/space.h"
-#include "search/price/effort.h"
+#include "base/thread_pool.h"
+#include "plan/pin_rules.h"
+#include "search/axis/axis_space.h"
+#include "search/price/node_work.h"
 
 /* What moves cost, kept from one search to the next on the same graph, mesh and costs. Zeroed, it is
  * empty; one search at a time. */
@@ -44,7 +44,7 @@ typedef struct sf_axis_options {
     double gap;           /* to the bound that will do, as a share of the cost */
     sf_threads *threads;  /* or NULL */
     sf_axis_cache *cache; /* or NULL */
-    /* What is fixed along the axis (plan/rules.h). A value that is made and fixed is found so by all readers
+    /* What is fixed along the axis (plan/pin_rules.h). A value that is made and fixed is found so by all readers
      * that can have it so; where none can, it is made so. A split of period 0 is contiguous. */
     sf_fixed fixed;
 } sf_axis_options;

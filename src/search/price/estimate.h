@@ -1,8 +1,8 @@
 /* What a plan is expected to cost: an estimate of its price (search/price/price.h), a few times faster to make, for
  * candidates of a search.
  *
- * TIME. The instructions of the unsplit program (search/price/effort.h) run in their order, each cut as the plan cuts
- * its nodes. Between them stand the moves of the plan (plan/moves.h), as they do in the local graph: those that start
+ * TIME. The instructions of the unsplit program (search/price/node_work.h) run in their order, each cut as the plan cuts
+ * its nodes. Between them stand the moves of the plan (plan/plan_reshards.h), as they do in the local graph: those that start
  * early behind the instruction that makes their operand, others before the one that reads them first; where that is
  * the same, the instruction becomes two; a gather goes ahead (search/price/moments.h). The update waits for no
  * collective as long as there is something else to do.
@@ -14,7 +14,7 @@
 #ifndef SF_SEARCH_PRICE_ESTIMATE_H
 #define SF_SEARCH_PRICE_ESTIMATE_H
 
-#include "search/price/effort.h"
+#include "search/price/node_work.h"
 #include "search/price/price.h"
 
 /* A plan that is expected to take more than the limit, but by no more than this, is lowered to see whether it

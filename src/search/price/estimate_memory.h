@@ -2,8 +2,8 @@
 #ifndef SF_SEARCH_PRICE_ESTIMATE_MEMORY_H
 #define SF_SEARCH_PRICE_ESTIMATE_MEMORY_H
 
-#include "plan/moves.h"
-#include "search/price/effort.h"
+#include "plan/plan_reshards.h"
+#include "search/price/node_work.h"
 #include "search/price/price.h"
 
 /* Sets memory and by_kind. `moments` is by move (search/price/estimate_time.h), the arena for what is needed

@@ -2,8 +2,8 @@
 #ifndef SF_SEARCH_PRICE_ESTIMATE_TIME_H
 #define SF_SEARCH_PRICE_ESTIMATE_TIME_H
 
-#include "plan/moves.h"
-#include "search/price/effort.h"
+#include "plan/plan_reshards.h"
+#include "search/price/node_work.h"
 #include "search/price/price.h"
 
 /* Sets all but memory, and shows each tensor that a collective moves; `see` may be NULL. Returns, by move, when it

@@ -1,7 +1,7 @@
 #include "search/price/inner.h"
 
 #include "op/flops.h"
-#include "plan/moves.h"
+#include "plan/plan_reshards.h"
 
 typedef struct counting {
     const sf_mesh *mesh;

@@ -1,9 +1,9 @@
-/* What loops and branches do inside when they are split: their regions are steps of their own (plan/region.h). */
+/* What loops and branches do inside when they are split: their regions are steps of their own (plan/region_plan.h). */
 #ifndef SF_SEARCH_PRICE_INNER_H
 #define SF_SEARCH_PRICE_INNER_H
 
-#include "cluster/cost.h"
-#include "plan/region.h"
+#include "cluster/cost_model.h"
+#include "plan/region_plan.h"
 
 typedef struct sf_inner_work {
     double flops;   /* of a rank, as often as regions run */

@@ -2,8 +2,8 @@
 #ifndef SF_SEARCH_PRICE_MOMENTS_H
 #define SF_SEARCH_PRICE_MOMENTS_H
 
-#include "plan/moves.h"
-#include "search/price/effort.h"
+#include "plan/plan_reshards.h"
+#include "search/price/node_work.h"
 
 /* Moments, of which each instruction has some: before it; behind it; and behind its second half, where a move cuts it
  * in two. */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "shard/items.h"
+#include "shard/reshard_items.h"
 
 /* The larger of the pieces is `bytes`; a slice reads and writes the smaller one. */
 static double seconds_alone(const sf_costs *costs, const sf_mesh *mesh, sf_move_kind kind,

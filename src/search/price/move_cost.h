@@ -2,11 +2,11 @@
 #ifndef SF_SEARCH_PRICE_MOVE_COST_H
 #define SF_SEARCH_PRICE_MOVE_COST_H
 
-#include "plan/moves.h"
-#include "search/price/effort.h"
+#include "plan/plan_reshards.h"
+#include "search/price/node_work.h"
 
 /* The cost of moves for sf_reshard: context is a const sf_costs *. Slices and masks cost their copy. And that of
- * moves that go together with others of their kind (plan/moves.h): their part of a bucket. */
+ * moves that go together with others of their kind (plan/plan_reshards.h): their part of a bucket. */
 sf_move_cost sf_move_seconds, sf_move_seconds_together;
 
 /* Bytes of a rank that are copied because a tensor does not lie in memory as its collective wants it, part by part

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sim/effort.h"
+#include "sim/instruction_work.h"
 #include "sim/sim.h"
 
 const char *sf_memory_kind_name(sf_memory_kind kind)

@@ -1,13 +1,13 @@
 /* The price of a plan: what its program takes on a cluster. The plan is lowered for the first rank of each group, and the
- * programs are simulated (search/price/groups.h), so what is priced is what runs.
+ * programs are simulated (search/price/price_pipeline.h), so what is priced is what runs.
  */
 #ifndef SF_SEARCH_PRICE_PRICE_H
 #define SF_SEARCH_PRICE_PRICE_H
 
 #include "base/json.h"
-#include "cluster/cost.h"
+#include "cluster/cost_model.h"
 #include "prog/program.h"
-#include "search/price/groups.h"
+#include "search/price/price_pipeline.h"
 #include "shard/reshard.h"
 
 typedef enum sf_memory_kind {

@@ -8,8 +8,8 @@
 #ifndef SF_SEARCH_PRICE_SPARE_H
 #define SF_SEARCH_PRICE_SPARE_H
 
-#include "plan/moves.h"
-#include "search/price/effort.h"
+#include "plan/plan_reshards.h"
+#include "search/price/node_work.h"
 #include "search/price/price.h"
 
 typedef struct sf_spare {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solve/cut/run.h"
+#include "solve/cut/cut_search.h"
 
 static void count_by_unit(uint32_t *first, uint32_t nunits)
 {

@@ -15,7 +15,7 @@
 #ifndef SF_SOLVE_DUAL_H
 #define SF_SOLVE_DUAL_H
 
-#include "solve/dual/watch.h"
+#include "solve/dual/watched_times.h"
 
 /* The costs of a problem for floating-point work, read-only and shared: matrices both ways round, so that
  * the inner loop always runs along a row. */

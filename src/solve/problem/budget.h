@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/machine.h"
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "sheaf/solve.h"
 
 typedef struct sf_budget {

@@ -10,7 +10,7 @@
  * determined. Each step keeps an optimal assignment of the network as the steps before left it, so ties
  * are no problem: the one that stays is there when the next is looked at.
  */
-#include "solve/reduce/reduce.h"
+#include "solve/reduce/reductions.h"
 
 /* Nodes with more strategies than this are left alone: the work grows with the square. */
 enum { STRATEGY_LIMIT = 1000 };

@@ -5,7 +5,7 @@
  * node uses more than at its neighbour, under a limit no smaller: when the neighbour's limit holds, so
  * does its own. Uses that hold no point of interest are gone, and with them what makes a node hard.
  */
-#include "solve/reduce/reduce.h"
+#include "solve/reduce/reductions.h"
 
 #include <string.h>
 

@@ -12,8 +12,8 @@
 
 #include "api/verify/compare.h"
 #include "api/verify/noise.h"
-#include "api/verify/spread.h"
-#include "op/build.h"
+#include "api/verify/noise_range.h"
+#include "op/node_builder.h"
 
 static sf_graph *load(const char *text)
 {

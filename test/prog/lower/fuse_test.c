@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "run/cpu/target.h"
+#include "run/cpu/cpu_target.h"
 #include "sheaf/sheaf.h"
 #include "support/programs.h"
 

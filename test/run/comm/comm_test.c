@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "run/comm/kind.h"
+#include "run/comm/comm_backend.h"
 #include "support/sanitized.h"
 #include "support/transfers.h"
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "run/comm/kind.h"
+#include "run/comm/comm_backend.h"
 
 /* Looks at some times after each other, and what is left of 10 s of patience after them. */
 static void test_patience(void **state)

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "run/conv/conv.h"
-#include "run/gemm/kernel.h"
+#include "run/gemm/gemm_kernel.h"
 #include "support/indexing.h"
 
 enum { ROUNDS = 3000, MAX_SPATIAL = 3, MOST_THREADS = 4 };

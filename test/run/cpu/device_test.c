@@ -18,11 +18,11 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "ir/print.h"
-#include "run/cuda/device.h"
-#include "run/cuda/target.h"
+#include "ir/print_graph.h"
+#include "run/cuda/cuda_device.h"
+#include "run/cuda/cuda_target.h"
 #include "run/engine/engine.h"
-#include "run/fast/kind.h"
+#include "run/fast/fast_kernels.h"
 #include "support/draw.h"
 #include "support/run.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "op/op.h"
-#include "run/gemm/kernel.h"
+#include "run/gemm/gemm_kernel.h"
 #include "support/products.h"
 #include "support/run.h"
 #include "support/sanitized.h"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "ir/print.h"
+#include "ir/print_graph.h"
 #include "op/eval.h"
 #include "prog/program.h"
 #include "run/fast/fast.h"

@@ -12,8 +12,8 @@
 
 #include "base/mem.h"
 #include "op/attention.h"
-#include "prog/attention/attention.h"
-#include "run/cuda/target.h"
+#include "prog/attention/find_attention.h"
+#include "run/cuda/cuda_target.h"
 #include "sheaf/graph.h"
 #include "support/nvrtc.h"
 #include "support/run.h"

@@ -11,9 +11,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "prog/bunch.h"
-#include "run/cuda/target.h"
-#include "run/text/text.h"
+#include "prog/fused_launch.h"
+#include "run/cuda/cuda_target.h"
+#include "run/text/kernel_text.h"
 #include "support/plans.h"
 #include "support/programs.h"
 #include "support/run.h"

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "run/comm/kind.h"
-#include "run/cuda/device.h"
+#include "run/comm/comm_backend.h"
+#include "run/cuda/cuda_device.h"
 
 enum { MEMBERS = 3, COUNT = 300 };
 

@@ -17,7 +17,7 @@
 #endif
 
 #include "run/comm/comm.h"
-#include "run/cuda/device.h"
+#include "run/cuda/cuda_device.h"
 #include "run/cuda/nccl.h"
 
 enum { MEMBERS = 3, NPARTS = 2, ROOM = 512 };

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "front/import.h"
-#include "ir/print.h"
-#include "run/cuda/device.h"
-#include "run/cuda/target.h"
+#include "ir/print_graph.h"
+#include "run/cuda/cuda_device.h"
+#include "run/cuda/cuda_target.h"
 #include "run/runner.h"
 #include "support/draw.h"
 #include "support/nvrtc.h"

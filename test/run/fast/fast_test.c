@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "run/fast/fast.h"
-#include "run/fast/kind.h"
+#include "run/fast/fast_kernels.h"
 #include "sheaf/sheaf.h"
 #include "support/indexing.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "run/gemm/gemm.h"
-#include "run/gemm/kernel.h"
+#include "run/gemm/gemm_kernel.h"
 #include "support/indexing.h"
 
 enum { ROUNDS = 1200, MOST_THREADS = 4 };

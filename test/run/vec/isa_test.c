@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "run/gemm/gemm.h"
-#include "run/gemm/kernel.h"
+#include "run/gemm/gemm_kernel.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

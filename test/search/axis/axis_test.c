@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "api/values.h"
+#include "api/value_files.h"
 #include "base/mem.h"
-#include "local/check.h"
+#include "local/check_local.h"
 #include "op/eval.h"
 #include "op/op.h"
 #include "run/runner.h"

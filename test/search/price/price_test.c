@@ -14,7 +14,7 @@
 #include "op/op.h"
 #include "op/slots.h"
 #include "plan/recipe/recipe.h"
-#include "prog/check.h"
+#include "prog/check_program.h"
 #include "run/engine/engine.h"
 #include "run/runner.h"
 #include "shard/strategy.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "plan/recompute.h"
+#include "plan/recompute_policy.h"
 #include "run/runner.h"
 #include "search/price/estimate.h"
 #include "sheaf/sheaf.h"

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "solve/order/exact.h"
-#include "solve/order/list.h"
-#include "solve/order/repeat.h"
-#include "solve/order/search.h"
+#include "solve/order/list_schedule.h"
+#include "solve/order/modulo_schedule.h"
+#include "solve/order/order_exact.h"
+#include "solve/order/order_search.h"
 #include "solve/search/dice.h"
 
 /* Problems */

@@ -1,0 +1,61 @@
+/* Training, guarded; of a split step, by all ranks. */
+#include "train/train.h"
+
+#include <math.h>
+
+#include "api/api_options.h"
+#include "api/run_ranks.h"
+#include "base/guard.h"
+
+struct job {
+    const sf_graph *graph;
+    sf_train_options options;
+    sf_train_report *report;
+    atomic_bool settled;
+};
+
+static sf_status train_guarded(void *context)
+{
+    return sf_training_run(context);
+}
+
+static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
+{
+    struct job *job = context;
+    sf_training training = {
+        .graph = job->graph, .options = job->options, .diag = diag, .comm = comm};
+    training.report.loss = (double)NAN;
+    sf_status status =
+        sf_threads_open(sf_rank_threads(job->options.threads, comm), diag, &training.pool);
+    if (status == SF_OK)
+        status = sf_guarded(train_guarded, &training, diag);
+    if (training.settled)
+        atomic_store(&job->settled, true);
+    sf_training_end(&training);
+    sf_threads_free(training.pool);
+    if (job->report && sf_comm_leads(comm))
+        *job->report = training.report;
+    return status;
+}
+
+sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
+                   sf_train_report *report)
+{
+    struct job job = {.graph = graph, .report = report};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    options = &job.options;
+    SF_CHECK_OPTIONS(diag, {"steps", (double)options->steps}, {"threads", options->threads},
+                     {"memory", (double)options->memory}, {"limit", options->limit},
+                     {"save_every", (double)options->save_every},
+                     {"device_memory", (double)options->device_memory},
+                     {"host_link", (double)options->host_link});
+    if (!options->plan)
+        return train_rank(&job, NULL, diag);
+    job.options.memory = sf_rank_memory(options->memory, sf_plan_ranks(options->plan));
+    sf_world world = {.ranks = sf_plan_ranks(options->plan),
+                      .limit = options->limit,
+                      .work = train_rank,
+                      .context = &job,
+                      .settled = &job.settled};
+    return sf_world_run(&world, diag);
+}

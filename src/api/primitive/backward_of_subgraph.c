@@ -1,0 +1,256 @@
+/* Which nodes of the backward pass are those of a subgraph. */
+#include "api/primitive/backward_search.h"
+#include "op/slots.h"
+#include "op/util.h"
+
+static bool is_in_scopes(const twin_looking *l, const sf_node *node)
+{
+    for (int i = 0; i < l->part->nnodes; i++)
+        if (l->graph->nodes[l->part->nodes[i]]->scope == node->scope)
+            return true;
+    return false;
+}
+
+static bool reads_ours(const twin_looking *l, const sf_node *node)
+{
+    for (uint32_t o = 0; o < node->noperands; o++)
+        if (l->ours[node->operands[o]])
+            return true;
+    return false;
+}
+
+/* All that it reads is ours, a constant, or made in the backward pass. Where that is a value which follows from ours, and which the rest
+ * of the forward pass computes too, it is so of what follows from no gradient from elsewhere: 1 + t, in the gradient of t = tanh(x). */
+static bool reads_no_others(const twin_looking *l, const sf_node *node)
+{
+    bool follows = false, meets = false;
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        const sf_node *maker = sf_maker(l->graph, node->operands[o]);
+        if (l->ours[node->operands[o]] || (maker && l->fixed[maker->id]))
+            continue;
+        if (!maker || l->foreign[maker->id] ||
+            (maker->phase != SF_BACKWARD && !l->follows[maker->id]))
+            return false;
+        follows = follows || maker->phase != SF_BACKWARD;
+        meets = meets || (maker->phase == SF_BACKWARD && !l->within[maker->id]);
+    }
+    return !follows || !meets;
+}
+
+static bool is_shared(const twin_looking *l, sf_value value, int doubts)
+{
+    bool shared = false;
+    for (int o = 0; o < l->part->noutputs && (doubts & TWIN_NOT_BY_RESULTS); o++)
+        shared = shared || l->part->outputs[o] == value;
+    for (int i = 0; i < l->part->ninputs && (doubts & TWIN_NOT_BY_INPUTS); i++)
+        shared = shared || l->part->inputs[i] == value;
+    return shared;
+}
+
+static bool is_doubtful(const twin_looking *l, const sf_node *node, int doubts)
+{
+    bool shares = false, meets = false;
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        if (l->ours[node->operands[o]] && !is_shared(l, node->operands[o], doubts))
+            return false;
+        shares = shares || l->ours[node->operands[o]];
+        meets = meets || twin_comes_in(l, node->operands[o]);
+    }
+    return shares && meets;
+}
+
+/* Whether it follows from the forward pass alone, and not from ours: no gradient, but what one is multiplied by. */
+static bool is_foreign(const twin_looking *l, const sf_node *node)
+{
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        const sf_node *maker = sf_maker(l->graph, node->operands[o]);
+        if (maker && maker->phase == SF_BACKWARD && !l->fixed[maker->id] && !l->foreign[maker->id])
+            return false;
+    }
+    return true;
+}
+
+/* Nodes of the forward pass that read ours, constants and what follows from them. */
+static void find_following(twin_looking *l)
+{
+    for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(l->graph, i);
+        bool follows = node->phase == SF_FORWARD && node->noperands > 0;
+        for (uint32_t o = 0; o < node->noperands && follows; o++) {
+            const sf_node *maker = sf_maker(l->graph, node->operands[o]);
+            follows = l->ours[node->operands[o]] ||
+                      (maker && (l->fixed[maker->id] || l->follows[maker->id]));
+        }
+        l->follows[node->id] = follows;
+    }
+}
+
+static bool is_known_gradient(const twin_looking *l, sf_value value)
+{
+    for (int i = 0; i < l->part->ninputs; i++) {
+        const sf_value_info *info = &l->graph->values[l->part->inputs[i]];
+        if (info->node == SF_NONE && l->graph->arguments[info->index].gradient == value)
+            return true;
+    }
+    return false;
+}
+
+/* Of what could be of the subgraph, that which hangs together with what reads its values, or makes a gradient that is known. */
+static void keep_tied(twin_looking *l)
+{
+    bool *tied = SF_ARRAY(l->arena, l->graph->nnodes, bool), grows = true;
+    while (grows) {
+        grows = false;
+        for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
+            const sf_node *node = sf_top_node(l->graph, i);
+            if (!l->within[node->id] || tied[node->id])
+                continue;
+            bool ties = reads_ours(l, node) || is_known_gradient(l, node->result);
+            for (uint32_t o = 0; o < node->noperands && !ties; o++) {
+                const sf_node *maker = sf_maker(l->graph, node->operands[o]);
+                ties = maker && tied[maker->id];
+            }
+            for (uint32_t u = l->uses.first[node->result];
+                 u < l->uses.first[node->result + 1] && !ties; u++)
+                ties = l->uses.at[u].node != SF_NONE && tied[l->uses.at[u].node];
+            tied[node->id] = ties;
+            grows = grows || ties;
+        }
+    }
+    for (size_t n = 0; n < l->graph->nnodes; n++)
+        l->within[n] = l->within[n] && tied[n];
+}
+
+/* What is left of an op that is linear, in the backward pass; 0: anything else. */
+static sf_opcode turned_op(const sf_node *node)
+{
+    static const sf_opcode pairs[][2] = {
+        {SF_OP_ADD, SF_OP_ADD},           {SF_OP_SUBTRACT, SF_OP_NEGATE},
+        {SF_OP_NEGATE, SF_OP_NEGATE},     {SF_OP_MULTIPLY, SF_OP_MULTIPLY},
+        {SF_OP_DIVIDE, SF_OP_DIVIDE},     {SF_OP_TRANSPOSE, SF_OP_TRANSPOSE},
+        {SF_OP_RESHAPE, SF_OP_RESHAPE},   {SF_OP_CONVERT, SF_OP_CONVERT},
+        {SF_OP_REVERSE, SF_OP_REVERSE},   {SF_OP_BROADCAST_IN_DIM, SF_OP_REDUCE},
+        {SF_OP_PAD, SF_OP_SLICE},         {SF_OP_REDUCE, SF_OP_BROADCAST_IN_DIM},
+        {SF_OP_CONCATENATE, SF_OP_SLICE}, {SF_OP_SLICE, SF_OP_PAD},
+        {SF_OP_SELECT, SF_OP_SELECT},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (sf_is(node, pairs[i][0]))
+            return pairs[i][1];
+    return SF_OP_COUNT;
+}
+
+/* Whether an op at that end of the subgraph has one like the node in the backward pass. */
+static bool has_like_at(const twin_looking *l, const sf_node *node, bool end)
+{
+    for (int i = 0; i < l->part->nnodes; i++) {
+        const sf_node *own = l->graph->nodes[l->part->nodes[i]];
+        bool outer = false;
+        for (int o = 0; o < l->part->noutputs && end; o++)
+            outer = outer || l->part->outputs[o] == own->result;
+        for (int k = 0; k < l->part->ninputs && !end; k++)
+            for (uint32_t o = 0; o < own->noperands; o++)
+                outer = outer || l->part->inputs[k] == own->operands[o];
+        if (outer && sf_is(node, turned_op(own)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_reader_within(const twin_looking *l, sf_value value)
+{
+    for (uint32_t u = l->uses.first[value]; u < l->uses.first[value + 1]; u++)
+        if (l->uses.at[u].node != SF_NONE && l->within[l->uses.at[u].node])
+            return true;
+    return false;
+}
+
+/* The one operand that is no constant, or SF_NONE where there are several, or one is ours: of what only changes a gradient. */
+static sf_value changed_by(const twin_looking *l, const sf_node *node)
+{
+    sf_value changed = SF_NONE;
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        const sf_node *maker = sf_maker(l->graph, node->operands[o]);
+        if (maker && l->fixed[maker->id])
+            continue;
+        if (changed != SF_NONE || l->ours[node->operands[o]])
+            return SF_NONE;
+        changed = node->operands[o];
+    }
+    return changed;
+}
+
+/* A sum with what others make: of one result, all that comes in comes before the rest. */
+static bool adds_others(const twin_looking *l, const sf_node *node)
+{
+    return sf_is(node, SF_OP_ADD) && l->part->noutputs == 1 &&
+           (twin_comes_in(l, node->operands[0]) || twin_comes_in(l, node->operands[1]));
+}
+
+/* What only changes a gradient may be of a neighbour in the same scope: at both ends it goes, but for what the subgraph has there
+ * itself; and so do sums with what others make. */
+static void drop_neighbours(twin_looking *l)
+{
+    bool drops = true;
+    while (drops) {
+        drops = false;
+        for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
+            const sf_node *node = sf_top_node(l->graph, i);
+            sf_value changed = changed_by(l, node);
+            if (!l->within[node->id] || is_known_gradient(l, node->result))
+                continue;
+            bool first = changed != SF_NONE && twin_comes_in(l, changed),
+                 last = changed != SF_NONE && !has_reader_within(l, node->result);
+            bool goes = adds_others(l, node) || (first && !has_like_at(l, node, true)) ||
+                        (last && !has_like_at(l, node, false));
+            l->within[node->id] = !goes;
+            drops = drops || goes;
+        }
+    }
+}
+
+void twin_mark_subgraph(twin_looking *l, int doubts)
+{
+    for (int i = 0; i < l->part->ninputs; i++)
+        l->ours[l->part->inputs[i]] = true;
+    for (int i = 0; i < l->part->nnodes; i++) {
+        const sf_node *node = l->graph->nodes[l->part->nodes[i]];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            l->ours[node->result + r] = true;
+    }
+    find_following(l);
+    for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(l->graph, i);
+        if (node->phase != SF_BACKWARD || l->fixed[node->id] || !is_in_scopes(l, node))
+            continue;
+        l->within[node->id] =
+            node->nresults == 1 && reads_no_others(l, node) && !is_doubtful(l, node, doubts);
+        l->foreign[node->id] = !l->within[node->id] && is_foreign(l, node);
+    }
+    keep_tied(l);
+    drop_neighbours(l);
+}
+
+sf_status twin_check_inside(const twin_looking *l)
+{
+    bool *within = SF_ARRAY(l->arena, l->graph->nnodes, bool);
+    for (int i = 0; i < l->part->nnodes; i++)
+        within[l->part->nodes[i]] = true;
+    for (int i = 0; i < l->part->nnodes; i++) {
+        const sf_node *node = l->graph->nodes[l->part->nodes[i]];
+        bool ends = false;
+        for (int o = 0; o < l->part->noutputs; o++)
+            ends = ends || l->part->outputs[o] == node->result;
+        for (uint32_t u = l->uses.first[node->result]; u < l->uses.first[node->result + 1] && !ends;
+             u++) {
+            uint32_t reader = l->uses.at[u].node;
+            if (reader == SF_NONE ||
+                (!within[reader] && l->graph->nodes[reader]->phase == SF_FORWARD))
+                return sf_fail(l->diag, SF_EWRONG, l->loc,
+                               "what the %s in %s makes is read by others, and is no result of the "
+                               "subgraph: its gradients cannot be replaced",
+                               node->def->name, node->scope->path);
+        }
+    }
+    return SF_OK;
+}

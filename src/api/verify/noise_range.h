@@ -1,0 +1,50 @@
+/* How far rounding may move the results of a step: what noisy runs (api/noise.h) of it have come to.
+ *
+ * Runs come in pairs of opposite noise. The spread of an element is the farthest that any run had it from where it is
+ * without noise; an infinity where one of them had no finite number. */
+#ifndef SF_API_VERIFY_NOISE_RANGE_H
+#define SF_API_VERIFY_NOISE_RANGE_H
+
+#include "ir/tensor.h"
+#include "run/runner.h"
+
+/* Of a step, most pairs of runs: more where products are narrowed, since what noise does is rounded again there, and a pair is less
+ * often on both sides. */
+enum { SF_SPREAD_PAIRS = 2, SF_SPREAD_PAIRS_NARROWED = 4 };
+
+typedef struct sf_spread {
+    const sf_graph *step;
+    float **at;   /* by result and element, of complex ones by part */
+    int pairs;    /* that are in it */
+    int64_t runs; /* noisy ones so far, of all steps */
+
+    sf_precision
+        precision; /* of the runs that are judged: where products are narrowed, so they are here, and noise is of bf16 */
+
+    /* Of whom runs the noisy step; opened when it is first wanted. */
+    sf_runner_options options;
+    sf_graph *noisy;
+    sf_runner runner;
+} sf_spread;
+
+/* `options` are those of the unsplit run. What is borrowed by the other functions lives in the arena. */
+void sf_spread_init(const sf_graph *step, const sf_runner_options *options, sf_arena *arena,
+                    sf_spread *out);
+void sf_spread_close(sf_spread *spread);
+
+/* Runs the noisy step, which stands for run number `run`, counted from 0, of those that differ in their noise: 2 k and
+ * 2 k + 1 are a pair. `results`, one for each, are the engine's until the next run. */
+sf_status sf_spread_run(sf_spread *spread, const sf_tensor *arguments, int run, sf_tensor *results,
+                        sf_diag *diag);
+
+/* Most pairs for the runs that are judged. */
+int sf_spread_pairs(const sf_spread *spread);
+
+/* Another step follows. */
+void sf_spread_clear(sf_spread *spread);
+
+/* Widens the spread by another pair of runs; `expected` are the results without noise. */
+sf_status sf_spread_widen(sf_spread *spread, const sf_tensor *arguments, const sf_tensor *expected,
+                          sf_diag *diag);
+
+#endif

@@ -1,0 +1,45 @@
+/* Options: the table of all, and those of one command. What parsing, help and completion share. */
+#ifndef SF_CLI_CLI_OPTIONS_H
+#define SF_CLI_CLI_OPTIONS_H
+
+#include "cli/cli.h"
+
+/* One row of cli_options.def. */
+typedef struct sf_cli_spec {
+    const char *name; /* without the dashes */
+    char letter;      /* or 0 */
+    sf_cli_kind kind;
+    const char *value; /* what its value is called in the help; NULL for a flag */
+} sf_cli_spec;
+
+const sf_cli_spec *sf_cli_spec_of(sf_cli_id id);
+
+enum { SF_CLI_MOST_OPTIONS = 48 };
+
+/* The options of a command with what all commands share behind them. */
+typedef struct sf_cli_table {
+    int count;
+    sf_cli_option options[SF_CLI_MOST_OPTIONS];
+    int64_t unroll, input;
+    bool help;
+} sf_cli_table;
+
+/* The letter of an option in a command; 0 where it has none there, because the letter was that of another option in the
+ * last version. */
+char sf_cli_letter(const sf_cli_command *command, const sf_cli_spec *spec);
+
+/* What a letter stood for in a command of the last version, where that was another option; else NULL. */
+const sf_cli_spec *sf_cli_former(const sf_cli_command *command, int letter);
+
+void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table);
+
+void sf_cli_print_help(const sf_cli_command *command, const sf_cli_table *table);
+
+/* Where set, commands do not run: their options are told to this function. */
+typedef void sf_cli_lister(const sf_cli_command *command, const sf_cli_table *table);
+extern sf_cli_lister *sf_cli_list_options;
+
+/* Tells it of all commands; NULL: prints their names, with a space between them. */
+void sf_cli_each_command(sf_cli_lister *lister);
+
+#endif

@@ -1,0 +1,74 @@
+#include "front/elementwise_state.h"
+
+#include "op/util.h"
+
+/* Of one result; the walk of a larger one ends there. */
+enum { MOST_LOOKED_AT = 4096 };
+
+typedef struct walker {
+    const sf_graph *graph;
+    sf_arena *arena;
+    const sf_type *type;
+    uint32_t stamp;
+    uint32_t *seen; /* by value: the last walk that came by */
+    sf_value *queue;
+    size_t count, capacity;
+} walker;
+
+static bool is_elementwise(const sf_node *node)
+{
+    return node->nresults == 1 && node->nregions == 0 && node->noperands > 0 &&
+           node->def->factors == sf_factors_pointwise;
+}
+
+static void look_at(walker *w, sf_value value)
+{
+    if (w->seen[value] == w->stamp || w->count == MOST_LOOKED_AT ||
+        !sf_same_shape(sf_type_of(w->graph, value), w->type))
+        return;
+    w->seen[value] = w->stamp;
+    SF_PUSH(w->arena, w->queue, w->count, w->capacity, value);
+}
+
+/* What a loop carries, and what the branches give, stands for what comes out. */
+static void look_behind(walker *w, const sf_node *node, sf_value value)
+{
+    uint32_t number = value - node->result;
+    if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_OPTIMIZATION_BARRIER))
+        look_at(w, node->operands[number]);
+    for (uint32_t r = 0; sf_is(node, SF_OP_CASE) && r < node->nregions; r++)
+        look_at(w, node->regions[r]->results[number]);
+    for (uint32_t i = 0; is_elementwise(node) && i < node->noperands; i++)
+        look_at(w, node->operands[i]);
+}
+
+sf_growth sf_growth_of(const sf_graph *graph, sf_arena *arena)
+{
+    const sf_block *top = graph->top;
+    sf_growth out = {.first = SF_ARRAY(arena, top->nresults + 1, size_t)};
+    walker w = {.graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
+    size_t count = 0, capacity = 0;
+    for (uint32_t r = 0; r < top->nresults; r++) {
+        w.type = sf_result_type(graph, r);
+        w.stamp = r + 1;
+        w.count = 0;
+        look_at(&w, top->results[r]);
+        for (size_t i = 0; i < w.count; i++) {
+            const sf_value_info *info = &graph->values[w.queue[i]];
+            if (info->node != SF_NONE)
+                look_behind(&w, graph->nodes[info->node], w.queue[i]);
+            else if (info->index < top->narguments && w.queue[i] == top->arguments[info->index])
+                SF_PUSH(arena, out.arguments, count, capacity, info->index);
+        }
+        out.first[r + 1] = count;
+    }
+    return out;
+}
+
+bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument)
+{
+    for (size_t i = growth->first[result]; i < growth->first[result + 1]; i++)
+        if (growth->arguments[i] == argument)
+            return true;
+    return false;
+}

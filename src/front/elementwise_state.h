@@ -1,0 +1,25 @@
+/* Growth: which results of a function are made from which of its arguments by ops on single elements, as new state is
+ * from the old: p - r * m from p and from m, but not the gradient of p from p.
+ */
+#ifndef SF_FRONT_ELEMENTWISE_STATE_H
+#define SF_FRONT_ELEMENTWISE_STATE_H
+
+#include "ir/graph.h"
+
+typedef struct sf_growth {
+    uint32_t *arguments; /* those of result r: arguments[first[r]] .. arguments[first[r + 1]] */
+    size_t *first;
+} sf_growth;
+
+/* Lives in the arena. */
+sf_growth sf_growth_of(const sf_graph *graph, sf_arena *arena);
+
+bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument);
+
+/* From how many arguments the result grows. */
+static inline size_t sf_growth_count(const sf_growth *growth, uint32_t result)
+{
+    return growth->first[result + 1] - growth->first[result];
+}
+
+#endif

@@ -1,0 +1,145 @@
+#include "front/lost_state.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "front/elementwise_state.h"
+#include "front/role.h"
+#include "front/state_links.h"
+
+/* What a result that grows from it must be of. */
+static bool may_be_lost_state(const sf_graph *graph, uint32_t argument)
+{
+    const sf_argument *a = &graph->arguments[argument];
+    const sf_type *type = sf_argument_type(graph, argument);
+    bool is_fed = a->role == SF_ROLE_BATCH &&
+                  (a->role_from == SF_FROM_SIDECAR || a->role_from == SF_FROM_NAME);
+    if (a->next != SF_NONE || is_fed)
+        return false;
+    if (!sf_is_inexact(type->dtype))
+        return type->rank == 0 && type->dtype != SF_PRED;
+    for (uint32_t i = 0; type->rank > 0 && i < graph->top->narguments; i++)
+        if (graph->arguments[i].next != SF_NONE && sf_argument_type(graph, i) == type)
+            return true;
+    return false;
+}
+
+static bool is_new_key(const sf_graph *graph, uint32_t result, uint32_t argument)
+{
+    return sf_may_be_key(sf_argument_type(graph, argument)) &&
+           graph->arguments[argument].next == SF_NONE &&
+           sf_result_type(graph, result) == sf_argument_type(graph, argument);
+}
+
+/* What is passed on unchanged is no new state. */
+static bool is_passed_on(const sf_graph *graph, uint32_t result)
+{
+    return !sf_maker(graph, graph->top->results[result]);
+}
+
+static void look_at_result(sf_graph *graph, const sf_growth *growth, uint32_t result)
+{
+    for (uint32_t i = 0; i < graph->top->narguments && !graph->results[result].is_loose; i++) {
+        bool grows = sf_result_type(graph, result) == sf_argument_type(graph, i) &&
+                     sf_grows_from(growth, result, i) && may_be_lost_state(graph, i);
+        graph->results[result].is_loose = grows || is_new_key(graph, result, i);
+        graph->results[result].like = i;
+    }
+}
+
+void sf_find_loose(sf_graph *graph)
+{
+    sf_arena arena = {0};
+    if (!sf_any_link(graph))
+        return;
+    sf_growth growth = sf_growth_of(graph, &arena);
+    bool *linked = SF_ARRAY(&arena, graph->top->nresults, bool);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        sf_argument *argument = &graph->arguments[i];
+        if (argument->next != SF_NONE)
+            linked[argument->next] = true;
+        argument->is_loose = argument->role == SF_ROLE_STATE && argument->next == SF_NONE;
+    }
+    for (uint32_t r = 0; r < graph->top->nresults; r++)
+        if (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss &&
+            !is_passed_on(graph, r))
+            look_at_result(graph, &growth, r);
+    sf_arena_free(&arena);
+}
+
+/* The first, and how many there are. */
+static uint32_t count_loose(const sf_graph *graph, bool of_results, uint32_t *first)
+{
+    uint32_t count = 0, all = of_results ? graph->top->nresults : graph->top->narguments;
+    for (uint32_t i = 0; i < all; i++)
+        if (of_results ? graph->results[i].is_loose : graph->arguments[i].is_loose)
+            if (count++ == 0)
+                *first = i;
+    return count;
+}
+
+enum { MOST_NAME = 200, MOST_TEXT = 800 };
+
+static void tell(sf_diag *diag, bool is_error, const char *text)
+{
+    if (is_error)
+        sf_fail(diag, SF_EINPUT, SF_NOWHERE, "%s", text);
+    else
+        sf_warn(diag, SF_NOWHERE, "%s", text);
+}
+
+/* "", or " (and 3 more)". */
+static const char *others(uint32_t count, char text[40])
+{
+    snprintf(text, 40, " (and %u more)", count - 1);
+    return count > 1 ? text : "";
+}
+
+static void tell_results(const sf_graph *graph, bool is_error, sf_diag *diag)
+{
+    uint32_t first = 0, count = count_loose(graph, true, &first);
+    char text[MOST_TEXT], more[40];
+    if (count == 0)
+        return;
+    const sf_result *result = &graph->results[first];
+    snprintf(text, sizeof text,
+             "result %u%s%.*s%s looks like what becomes of the argument %.*s, but is not linked to "
+             "it: it would be lost from step to step",
+             first, *result->name ? ", " : "", MOST_NAME, result->name, others(count, more),
+             MOST_NAME, graph->arguments[result->like].name);
+    tell(diag, is_error, text);
+    sf_hint(diag, "--state ARGUMENT=RESULT,... says what becomes what; results that are only given "
+                  "out are named in \"outputs\" of the sidecar");
+}
+
+static void tell_arguments(const sf_graph *graph, bool is_error, sf_diag *diag)
+{
+    uint32_t first = 0, count = count_loose(graph, false, &first);
+    char text[MOST_TEXT], more[40];
+    if (count == 0)
+        return;
+    const sf_argument *argument = &graph->arguments[first];
+    snprintf(text, sizeof text,
+             "the argument %.*s%s is optimizer state by %s, but no result becomes it: it would not "
+             "be carried from step to step",
+             MOST_NAME, argument->name, others(count, more),
+             argument->role_from == SF_FROM_SIDECAR ? "the sidecar" : "its name");
+    tell(diag, is_error, text);
+    sf_hint(diag, "return it from the step, or say with --state what becomes it; what is fed to "
+                  "each step has the role batch or other in the sidecar");
+}
+
+void sf_warn_loose(const sf_graph *graph, sf_diag *diag)
+{
+    tell_results(graph, false, diag);
+    tell_arguments(graph, false, diag);
+}
+
+sf_status sf_refuse_loose(const sf_graph *graph, sf_diag *diag)
+{
+    uint32_t first = 0;
+    tell_results(graph, true, diag);
+    tell_arguments(graph, true, diag);
+    bool any = count_loose(graph, true, &first) > 0 || count_loose(graph, false, &first) > 0;
+    return any ? SF_EINPUT : SF_OK;
+}

@@ -1,0 +1,202 @@
+/* A local graph while it is made: what the files of this folder share, and those of local/time, which build with it.
+ *
+ *     shard_walk.c     the walk over the moves and nodes of the plan (plan/plan_reshards.h)
+ *     op_signature.c    what nodes have in common that differ in their place alone
+ *     check_layouts.c  whether the layouts of a node follow from its factors
+ *     shard_op.c       the piece of an op as nodes
+ *     shard_index.c    indices of the whole from those of a piece, and back
+ *     shard_same.c     the op itself, on pieces
+ *     shard_region.c   loops and branches
+ *     shard_value.c    versions of values, and the collectives that make them
+ *     shard_reshard.c     moves between layouts as nodes
+ *     shard_emit.c     single nodes
+ */
+#ifndef SF_LOCAL_SHARD_SHARD_BUILDER_H
+#define SF_LOCAL_SHARD_SHARD_BUILDER_H
+
+#include "local/shard/shard_graph.h"
+#include "op/op.h"
+#include "op/words.h"
+#include "plan/plan_reshards.h"
+#include "shard/reshard_cache.h"
+#include "shard/reshard_items.h"
+#include "shard/strategy.h"
+
+/* A version of a value (plan/plan_reshards.h) in the local graph. What a collective leaves is brought into shape when it is
+ * first wanted: until then nobody waits for it. */
+typedef struct local_version {
+    sf_value value; /* or SF_NONE: not yet */
+    sf_value raw;   /* what the collective left, or SF_NONE */
+} local_version;
+
+/* Collectives that go together, while they come. */
+typedef struct local_bucket {
+    uint32_t count;
+    uint32_t *moves;
+    sf_value *operands;
+    const sf_type **types;
+} local_bucket;
+
+/* What is exchanged is so between groups of a pipeline (local/time/stage_groups.h): these, along an axis of the mesh of ranks. */
+typedef struct local_between {
+    int axis;
+    uint64_t groups;
+} local_between;
+
+typedef struct local_builder {
+    sf_local *local;
+    const sf_graph *whole;
+    const sf_plan *plan;
+    const sf_mesh *mesh;
+    int rank;
+    sf_value
+        turn; /* the coordinate along the mesh's one axis, where that is temporal; else SF_NONE */
+    sf_diag *diag;
+    sf_arena arena, scratch;          /* for the walk, for one node */
+    sf_interner shapes;               /* of local_shape */
+    struct local_shape **node_shapes; /* by node */
+    const sf_moves *moves;
+    local_version *versions;        /* by version */
+    local_bucket *buckets;          /* by bucket */
+    sf_value *inner;                /* by value of the step: what stands for it inside of regions */
+    sf_ways ways;                   /* from whole to piece, of what is drawn whole */
+    size_t npieces, piece_capacity; /* of local->pieces */
+    int64_t collectives;            /* so far */
+    const local_between *between;   /* or NULL: ranks of the mesh exchange it, in buckets */
+
+    /* What new nodes get. */
+    sf_graph *graph;
+    sf_block *block;
+    const sf_scope *scope;
+    sf_phase phase;
+    sf_loc loc;
+} local_builder;
+
+/* What follows from op, types, attributes and layouts alone: found, and checked, once for all nodes that have them
+ * in common. A network has few of them, however deep it is. */
+typedef struct local_shape {
+    const sf_node *node; /* the first of them, */
+    const sf_layout *layouts;
+    sf_factoring factoring;
+    sf_strategy strategies[SF_MAX_AXES]; /* by axis of the mesh */
+    const sf_type **types;               /* of the pieces: operands, then results */
+    const sf_attr **attrs;               /* of the op on pieces */
+    bool is_built;                       /* the op on pieces of these types gives what it should */
+} local_shape;
+
+/* A node of the step with all that its piece is made from. */
+typedef struct local_node {
+    const sf_node *node;
+    sf_op op;                 /* whole */
+    const sf_layout *layouts; /* operands, then results */
+    local_shape *shape;
+    sf_value *in;          /* pieces, in those layouts */
+    const sf_type **types; /* of the pieces: operands, then results */
+    sf_value *out;         /* for local_op to fill in */
+} local_node;
+
+/* shard_value.c: the value of the version, brought into shape if need be. */
+sf_value local_value(local_builder *b, uint32_t version);
+
+/* The value that a version is, which is a piece of a value of the step; and what a value of the local graph is a
+ * piece of. */
+void local_set(local_builder *b, uint32_t version, sf_value value);
+void local_record(local_builder *b, sf_value value, sf_value whole, const sf_layout *layout);
+
+/* Comes to a move: does it, or as much of it as there is to be done before the others of its bucket have come. */
+void local_make_move(local_builder *b, uint32_t move);
+
+/* check_layouts.c: finds the factoring and fills in the strategies. */
+sf_status local_check(local_builder *b, const local_node *n, local_shape *shape);
+
+/* op_signature.c: what the node has in common with others. */
+sf_status local_find_shape(local_builder *b, local_node *n);
+
+/* shard_reshard.c. A move of a tensor of the whole type: what nothing is sent for is done at once; others are a collective,
+ * what brings its operand into shape before it, and what brings its result into shape behind it. */
+typedef struct local_moving {
+    const sf_type *whole;
+    const sf_layout *before, *after;
+    sf_move_kind kind;
+    sf_axes axes;
+} local_moving;
+sf_value local_move_alone(local_builder *b, sf_value x, const local_moving *m);
+sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m);
+const sf_type *local_move_type(local_builder *b, sf_value operand,
+                               const local_moving *m); /* of the result */
+sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m);
+sf_monoid local_move_monoid(const local_moving *m);
+const sf_type *local_rows(const local_builder *b, int64_t size,
+                          const sf_type *piece); /* [size, piece] */
+
+/* x where the coordinates along all axes are 0, the identity elsewhere; a constant stays one. */
+sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid);
+
+/* x with zeros around it, so that the axes no longer split it: its place in the whole is kept. */
+sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const sf_layout *layout,
+                     sf_axes axes);
+
+/* shard_op.c */
+sf_status local_op(local_builder *b, local_node *n);
+
+/* shard_region.c */
+sf_status local_control(local_builder *b, local_node *n);
+
+/* shard_walk.c: a builder that makes `local`; what the plan says, and the moves of that; then part by part. */
+void local_open(local_builder *b, sf_local *local, const sf_graph *whole, const sf_plan *plan,
+                int rank, sf_pool *pool, int64_t first);
+sf_status local_prepare(local_builder *b);
+void local_add_arguments(local_builder *b);
+sf_status local_add_node(local_builder *b, const sf_node *node);
+void local_add_results(local_builder *b);
+void local_close(local_builder *b);
+
+/* The pieces of a rank, made in this pool, with collectives numbered from `first` on; where it takes the turn, as one argument more. */
+sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
+                           int64_t first, bool takes_turn, sf_diag *diag, sf_local **out);
+void local_free(sf_local *local);
+
+/* shard_same.c: the node on other operands, with these types, operands first; and with those of its
+ * pieces. */
+sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *operands,
+                      const sf_type *const *types, sf_value *out);
+sf_status local_same_op(local_builder *b, local_node *n, const sf_value *operands);
+
+/* shard_index.c: the indices of the whole that the piece has along a dimension of `size`: [its size]. */
+sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int64_t size,
+                         sf_dtype dtype);
+sf_status local_gather(local_builder *b, local_node *n);
+sf_status local_scatter(local_builder *b, local_node *n);
+sf_status local_update(local_builder *b, local_node *n);
+
+/* shard_emit.c: the type of a piece. */
+const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);
+
+/* New nodes stand where that node does, or nowhere, in this phase. */
+void local_note_place(local_builder *b, const sf_node *node, sf_phase phase);
+
+/* The turn as a scalar of the type; whether it is the first. */
+sf_value local_turn(local_builder *b, sf_dtype dtype);
+sf_value local_is_first_turn(local_builder *b);
+
+/* One node each, or none where it would change nothing. */
+sf_value emit_op(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,
+                 const sf_attr *const *attrs, const sf_type *type);
+sf_value emit_binary(local_builder *b, sf_opcode code, sf_value x, sf_value y);
+sf_value emit_compare(local_builder *b, const char *direction, sf_value x, sf_value y);
+sf_value emit_select(local_builder *b, sf_value predicate, sf_value x, sf_value y);
+sf_value emit_convert(local_builder *b, sf_value x, sf_dtype dtype);
+sf_value emit_reshape(local_builder *b, sf_value x, int rank, const int64_t *dims);
+sf_value emit_transpose(local_builder *b, sf_value x, const int *order);
+sf_value emit_slice(local_builder *b, sf_value x, const int64_t *starts, const int64_t *limits);
+sf_value emit_broadcast(local_builder *b, sf_value x, const sf_type *type, const int *dims);
+sf_value emit_number(local_builder *b, const sf_type *type, int64_t number); /* a splat */
+sf_value emit_like(local_builder *b, sf_value x, int64_t number); /* a splat of the type of x */
+sf_value emit_identity(local_builder *b, sf_monoid monoid, const sf_type *type);
+
+/* One collective of `count` tensors; its results follow each other. */
+sf_value emit_collective(local_builder *b, sf_collective kind, uint32_t count,
+                         const sf_value *operands, const sf_type *const *types, sf_axes axes,
+                         sf_monoid monoid, const char *what);
+
+#endif

@@ -1,0 +1,81 @@
+/* Turns as loops, while they are made: what the files behind local/time/microbatches.h share.
+ *
+ *     microbatch_regions.c  which nodes a loop runs, what leaves it, and what stands before it
+ *     microbatches.c      the loops
+ */
+#ifndef SF_LOCAL_TIME_MICROBATCH_LOOP_H
+#define SF_LOCAL_TIME_MICROBATCH_LOOP_H
+
+#include "local/time/microbatch_builder.h"
+
+/* A value that leaves the loop at hand. */
+typedef struct leaving {
+    turn_landing of;
+    uint32_t argument; /* of the body */
+    sf_value next;     /* what it is behind the turn */
+    size_t other;      /* of the same version, counted from 1; 0: none */
+} leaving;
+
+/* A move that leaves a loop: they have numbers, and parts that are apart (local/time/microbatches.h). */
+typedef struct loop_end {
+    uint32_t number, part;
+    uint32_t move, item; /* of the step */
+} loop_end;
+
+/* A loop: the moves that leave it, the last of the step first. */
+typedef struct loop_ends {
+    const loop_end *at;
+    size_t count;
+    uint32_t first; /* of the moves */
+} loop_ends;
+
+/* Items of the step, in its order. */
+typedef struct loop_items {
+    uint32_t *at;
+    size_t count, capacity;
+} loop_items;
+
+typedef struct looping {
+    turning *t;
+    sf_value *landed; /* by move: whole, where no version stands for it; or SF_NONE */
+    bool *is_added;   /* by node: a still one, in the top block */
+    uint32_t nadded;  /* loops */
+    loop_ends *ends;  /* of all loops, in the order in which they are made */
+    size_t nends;
+    uint32_t *made_by; /* by version: the item of the step that makes it; or SF_NONE */
+
+    /* What was asked for last, by version: the loops go through what leads to them alone, so that many are found in the time of one. */
+    uint32_t *asked, *stack;
+    size_t nstack, stack_capacity;
+    uint32_t question;
+
+    /* Of the loop at hand. */
+    bool *runs;                 /* by step item, */
+    loop_items running, before; /* a list of these, and the still nodes that it needs */
+    local_version *top_versions, *body_versions;
+    sf_block *top, *body;
+    sf_value *operands;         /* that the loop is given, */
+    sf_layout *operand_layouts; /* and how they enter it */
+    size_t noperands, operand_capacity, layout_capacity;
+    leaving *landings;
+    size_t nlandings, landing_capacity;
+    size_t *landing_of; /* by version, counted from 1 */
+} looping;
+
+/* Which moves leave which loops: o->ends, o->made_by. */
+void loop_find_ends(looping *o);
+
+/* Which items of the step the loop runs, what leaves it, and what it needs: o->runs, o->running, o->landings, o->before. */
+void loop_find_runs(looping *o, const loop_ends *loop);
+
+/* When still values are there, now that it is known behind which loop each landing stands. */
+void loop_find_places(looping *o);
+
+/* A still node of the top block; views are made with who reads them. */
+bool loop_is_still(const looping *o, const sf_step_item *item);
+
+/* What only shows its operands in another way, or is a number: so what is gathered for it need not be kept, and a loop knows what its
+ * sums start from. */
+bool loop_stands_with_readers(const sf_node *node);
+
+#endif

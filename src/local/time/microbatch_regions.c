@@ -1,0 +1,256 @@
+#include "local/time/microbatch_loop.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "prog/view.h"
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Where all turns of the batch are there anyway, in the last loop; else as soon as can be. */
+static uint32_t loop_of_landing(const looping *o, uint32_t index)
+{
+    bool early = o->t->recipe || o->t->blocks[index];
+    return early ? o->t->landing_behind[index] - 1 : o->t->nloops - 1;
+}
+
+/* What leaves different loops, of those that could be one. */
+static uint32_t part_of(const looping *o, uint32_t index)
+{
+    const sf_node *maker = sf_maker(o->t->step, o->t->b->moves->moves[index].value);
+    return maker && o->t->apart ? o->t->apart[maker->id] : 0;
+}
+
+/* Ends of one loop together, the last of the step first. */
+static int by_loop(const void *a, const void *b)
+{
+    const loop_end *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    if (x->part != y->part)
+        return x->part < y->part ? -1 : 1;
+    return (x->item < y->item) - (x->item > y->item);
+}
+
+static int by_first_move(const void *a, const void *b)
+{
+    const loop_ends *x = a, *y = b;
+    if (x->at->number != y->at->number)
+        return x->at->number < y->at->number ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static loop_end *list_ends(looping *o, size_t *count)
+{
+    const sf_moves *m = o->t->b->moves;
+    loop_end *all = SF_ARRAY(&o->t->arena, m->nmoves, loop_end);
+    *count = 0;
+    for (uint32_t i = 0; i < m->nsteps; i++) {
+        uint32_t index = m->steps[i].index;
+        if (m->steps[i].is_move && turn_lands(o->t, &m->moves[index]))
+            all[(*count)++] = (loop_end){loop_of_landing(o, index), part_of(o, index), index, i};
+    }
+    if (*count > 0)
+        qsort(all, *count, sizeof *all, by_loop);
+    return all;
+}
+
+static void find_makers(looping *o)
+{
+    const sf_moves *m = o->t->b->moves;
+    o->asked = SF_ARRAY(&o->t->arena, m->nversions, uint32_t);
+    o->made_by = SF_ARRAY(&o->t->arena, m->nversions, uint32_t);
+    for (size_t v = 0; v < m->nversions; v++)
+        o->made_by[v] = SF_NONE;
+    for (uint32_t i = 0; i < m->nsteps; i++) {
+        const sf_node *node = m->steps[i].is_move ? NULL : o->t->step->nodes[m->steps[i].index];
+        if (!node)
+            o->made_by[m->moves[m->steps[i].index].to] = i;
+        for (uint32_t r = 0; node && r < node->nresults; r++)
+            o->made_by[m->made[node->result + r]] = i;
+    }
+}
+
+void loop_find_ends(looping *o)
+{
+    size_t count;
+    const loop_end *all = list_ends(o, &count);
+    o->ends = SF_ARRAY(&o->t->arena, count, loop_ends);
+    for (size_t i = 0; i < count; i++) {
+        bool is_same =
+            i > 0 && all[i].number == all[i - 1].number && all[i].part == all[i - 1].part;
+        if (!is_same)
+            o->ends[o->nends++] = (loop_ends){&all[i], 0, all[i].move};
+        loop_ends *loop = &o->ends[o->nends - 1];
+        loop->count++;
+        loop->first = all[i].move < loop->first ? all[i].move : loop->first;
+    }
+    if (o->nends > 0)
+        qsort(o->ends, o->nends, sizeof *o->ends, by_first_move);
+    find_makers(o);
+}
+
+/* Asking */
+
+static void begin_asking(looping *o)
+{
+    o->question++;
+    o->nstack = 0;
+}
+
+static void ask_for(looping *o, uint32_t version)
+{
+    if (o->asked[version] == o->question)
+        return;
+    o->asked[version] = o->question;
+    SF_PUSH(&o->t->arena, o->stack, o->nstack, o->stack_capacity, version);
+}
+
+/* A node that is wanted for a version wants what it reads, a barrier only what it hands on as that. */
+static void ask_for_reads(looping *o, const sf_node *node, uint32_t version)
+{
+    uint32_t count;
+    const uint32_t *reads = turn_reads(o->t, node->id, &count);
+    for (uint32_t r = 0; r < count; r++)
+        if (!sf_is_transparent(node) || o->t->b->moves->made[node->result + r] == version)
+            ask_for(o, reads[r]);
+}
+
+static void take_item(looping *o, loop_items *list, uint32_t item)
+{
+    SF_PUSH(&o->t->arena, list->at, list->count, list->capacity, item);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* In the order of the step, each once. */
+static void put_in_order(loop_items *list)
+{
+    size_t kept = 0;
+    if (list->count > 0)
+        qsort(list->at, list->count, sizeof *list->at, by_number);
+    for (size_t i = 0; i < list->count; i++)
+        if (kept == 0 || list->at[kept - 1] != list->at[i])
+            list->at[kept++] = list->at[i];
+    list->count = kept;
+}
+
+static void forget_loop(looping *o)
+{
+    for (size_t i = 0; i < o->running.count; i++)
+        o->runs[o->running.at[i]] = false;
+    for (size_t i = 0; i < o->nlandings; i++)
+        o->landing_of[o->t->b->moves->moves[o->landings[i].of.move].from] = 0;
+    o->running.count = o->before.count = o->nlandings = 0;
+}
+
+/* What makes a version that turns, and is asked for, runs. What lands in a loop before is given to this one. */
+static void run_maker(looping *o, uint32_t version)
+{
+    const sf_moves *m = o->t->b->moves;
+    uint32_t item = o->made_by[version];
+    if (item == SF_NONE || !turns_version(o->t, version))
+        return;
+    o->runs[item] = true;
+    take_item(o, &o->running, item);
+    if (!m->steps[item].is_move)
+        ask_for_reads(o, o->t->step->nodes[m->steps[item].index], version);
+    else if (!turn_lands(o->t, &m->moves[m->steps[item].index]))
+        ask_for(o, m->moves[m->steps[item].index].from);
+}
+
+/* What the loop reads that does not turn, and what leads to that, where it is not there yet: many loops are found in the time of one. */
+static void find_before(looping *o)
+{
+    const sf_moves *m = o->t->b->moves;
+    begin_asking(o);
+    for (size_t i = 0; i < o->running.count; i++) {
+        const sf_step_item *item = &m->steps[o->running.at[i]];
+        const sf_node *node = item->is_move ? NULL : o->t->step->nodes[item->index];
+        if (!node)
+            ask_for(o, m->moves[item->index].from);
+        else if (!sf_is_transparent(node))
+            ask_for_reads(o, node, SF_NONE);
+    }
+    while (o->nstack > 0) {
+        uint32_t version = o->stack[--o->nstack], item = o->made_by[version];
+        if (item == SF_NONE)
+            continue;
+        const sf_node *node =
+            m->steps[item].is_move ? NULL : o->t->step->nodes[m->steps[item].index];
+        const sf_moving *move = node ? NULL : &m->moves[m->steps[item].index];
+        if (move && !turn_lands(o->t, move))
+            ask_for(o, move->from);
+        if (!node || o->is_added[node->id] || (!o->runs[item] && turns_node(o->t, node)))
+            continue;
+        if (loop_is_still(o, &m->steps[item]))
+            take_item(o, &o->before, item);
+        ask_for_reads(o, node, version);
+    }
+    put_in_order(&o->before);
+}
+
+/* Which of them the loop runs: what leads to what lands behind it. */
+void loop_find_runs(looping *o, const loop_ends *loop)
+{
+    forget_loop(o);
+    begin_asking(o);
+    for (size_t i = 0; i < loop->count; i++) {
+        uint32_t from = o->t->b->moves->moves[loop->at[i].move].from;
+        leaving l = {.of = turn_land(o->t, loop->at[i].move), .other = o->landing_of[from]};
+        SF_PUSH(&o->t->arena, o->landings, o->nlandings, o->landing_capacity, l);
+        o->landing_of[from] = o->nlandings;
+        ask_for(o, from);
+    }
+    while (o->nstack > 0)
+        run_maker(o, o->stack[--o->nstack]);
+    put_in_order(&o->running);
+    find_before(o);
+}
+
+bool loop_stands_with_readers(const sf_node *node)
+{
+    bool is_number = sf_is(node, SF_OP_CONSTANT) && node->attrs[0]->dense.splat;
+    return is_number || sf_is_view_op(node) || sf_is_transparent(node);
+}
+
+void loop_find_places(looping *o)
+{
+    const sf_moves *m = o->t->b->moves;
+    for (size_t i = 0; i < m->nsteps; i++) {
+        uint32_t index = m->steps[i].index, count, behind = 0;
+        if (m->steps[i].is_move) {
+            const sf_moving *move = &m->moves[index];
+            if (turns_version(o->t, move->to))
+                continue;
+            o->t->behind[move->to] =
+                turn_lands(o->t, move) ? loop_of_landing(o, index) + 1 : o->t->behind[move->from];
+            continue;
+        }
+        const sf_node *node = o->t->step->nodes[index];
+        const uint32_t *reads = turn_reads(o->t, index, &count);
+        if (turns_node(o->t, node) && !sf_is_transparent(node))
+            continue;
+        for (uint32_t r = 0; r < count; r++)
+            behind = later(behind, turns_version(o->t, reads[r]) ? 0 : o->t->behind[reads[r]]);
+        for (uint32_t r = 0; r < node->nresults; r++)
+            if (!turns_version(o->t, m->made[node->result + r]))
+                o->t->behind[m->made[node->result + r]] =
+                    sf_is_transparent(node) ? o->t->behind[reads[r]] : behind;
+    }
+}
+
+bool loop_is_still(const looping *o, const sf_step_item *item)
+{
+    if (item->is_move)
+        return false;
+    const sf_node *node = o->t->step->nodes[item->index];
+    return !loop_stands_with_readers(node) && !turns_node(o->t, node);
+}

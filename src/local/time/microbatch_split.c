@@ -1,0 +1,287 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "ir/clone.h"
+#include "ir/name.h"
+#include "local/time/microbatch_builder.h"
+#include "plan/op_selector.h"
+#include "plan/propagate.h"
+#include "plan/recipe/batch_dimension.h"
+#include "plan/recipe/batch_rows.h"
+#include "plan/recipe/recipe.h"
+
+enum { MOST_TRIES = 8 };
+
+const sf_layout turn_still;
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Behind how many loops all versions are; returns how many there are. */
+static uint32_t find_loops(turning *t)
+{
+    const sf_moves *m = t->b->moves;
+    uint32_t loops = 0;
+    for (size_t i = 0; i < m->nsteps; i++) {
+        uint32_t index = m->steps[i].index, count;
+        if (m->steps[i].is_move) {
+            const sf_moving *move = &m->moves[index];
+            t->behind[move->to] = t->behind[move->from] + turn_lands(t, move);
+            t->landing_behind[index] = t->behind[move->to];
+            t->weighs[move->to] = t->weighs[move->from];
+            if (turns_version(t, move->to))
+                loops = later(loops, t->behind[move->to] + 1);
+            continue;
+        }
+        const sf_node *node = t->step->nodes[index];
+        const uint32_t *reads = turn_reads(t, index, &count);
+        uint32_t behind = 0;
+        bool weighs = false;
+        for (uint32_t r = 0; r < count; r++) {
+            behind = later(behind, t->behind[reads[r]]);
+            weighs = weighs || t->weighs[reads[r]];
+        }
+        for (uint32_t r = 0; r < node->nresults; r++) {
+            uint32_t version = m->made[node->result + r];
+            t->behind[version] = sf_is_transparent(node) ? t->behind[reads[r]] : behind;
+            t->weighs[version] = weighs;
+        }
+        if (turns_node(t, node))
+            loops = later(loops, behind + 1);
+    }
+    return loops;
+}
+
+/* A loop of the step in which turns meet: what it makes whole of what they have in parts would be summed inside. */
+static sf_status refuse_meeting(turning *t)
+{
+    const sf_block *top = t->step->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(t->step, i);
+        bool turns = node->def->control != SF_CONTROL_NONE && turns_node(t, node);
+        for (uint32_t r = 0; r < node->nresults && turns; r++)
+            if (!turns_version(t, t->b->moves->made[node->result + r]) &&
+                sf_uses_count(&t->uses, node->result + r) > 0)
+                return sf_fail(t->b->diag, SF_EWRONG, node->loc,
+                               "%s: a %s%s%s would need all turns in each of its own",
+                               t->recipe ? "co-shard" : "micro-batches", node->def->name,
+                               *node->scope->path ? " in " : "", node->scope->path);
+    }
+    return SF_OK;
+}
+
+static void find_weights(turning *t)
+{
+    const sf_block *top = t->step->top;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        t->weighs[t->b->moves->made[top->arguments[i]]] =
+            t->step->arguments[i].role != SF_ROLE_BATCH;
+}
+
+/* What lands and is read, by way of still nodes, by what turns. */
+static void find_blocking(turning *t)
+{
+    const sf_moves *m = t->b->moves;
+    bool *needed = SF_ARRAY(&t->arena, m->nversions, bool);
+    for (size_t i = m->nsteps; i-- > 0;) {
+        uint32_t index = m->steps[i].index, count;
+        if (m->steps[i].is_move) {
+            const sf_moving *move = &m->moves[index];
+            bool turned = turns_version(t, move->to);
+            t->blocks[index] = turn_lands(t, move) && (turned || needed[move->to]);
+            if (!turns_version(t, move->from) && (turned || needed[move->to]))
+                needed[move->from] = true;
+            continue;
+        }
+        const sf_node *node = t->step->nodes[index];
+        const uint32_t *reads = turn_reads(t, index, &count);
+        bool wanted = turns_node(t, node);
+        for (uint32_t r = 0; r < node->nresults; r++)
+            wanted = wanted || needed[m->made[node->result + r]];
+        for (uint32_t r = 0; r < count; r++)
+            needed[reads[r]] = needed[reads[r]] || (wanted && !turns_version(t, reads[r]));
+    }
+}
+
+/* The plan in turns */
+
+/* The batch along the dimension that people split over ranks, in its minor digit. */
+static sf_status pin_turns(turning *t)
+{
+    const sf_graph *graph = t->step;
+    sf_graph *opened = sf_graph_clone_turn(graph);
+    sf_uses uses = sf_uses_of(opened, &t->arena);
+    const char **names = sf_clean_names(graph, &t->arena);
+    const char **pins = SF_ARRAY(&t->arena, graph->top->narguments, const char *);
+    sf_status status = SF_OK;
+    int count = 0;
+    for (uint32_t i = 0; i < graph->top->narguments && status == SF_OK; i++) {
+        const sf_type *type = sf_argument_type(graph, i);
+        if (!sf_has_rows(graph, i))
+            continue;
+        sf_share share = sf_batch_share(opened, &uses, i, 0, t->turns);
+        if (share.kind != SF_SPLIT) {
+            status = sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE,
+                             "micro-batches: dimension 0 of %s, of size %" PRId64
+                             ", does not split into %d equal parts",
+                             names[i], type->dims[0], t->turns);
+            continue;
+        }
+        sf_buf pin = {0};
+        sf_buf_printf(&pin, "/%s=S(%d,%d)@time", names[i], share.dim, t->turns);
+        pins[count++] = sf_arena_string(&t->arena, pin.text, pin.length);
+        sf_buf_free(&pin);
+    }
+    sf_graph_free(opened);
+    SF_TRY(status);
+    if (count == 0)
+        return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE,
+                       "micro-batches: no argument of the step is a batch");
+    return sf_plan_add_pins(t->time, count, pins, t->b->diag);
+}
+
+/* What a recipe, or a choice of factors, splits where it may, in turns; the update works on all of it at once. */
+static sf_status plan_by_recipe(turning *t)
+{
+    const sf_block *top = t->step->top;
+    sf_choice_list chosen = {0};
+    bool any = false;
+    if (sf_is_choice_text(t->recipe))
+        SF_TRY(sf_choose_by_text(t->step, t->recipe, t->turns, &t->arena, t->b->diag, &chosen));
+    SF_TRY(sf_plan_complete_chosen(t->step, t->time, chosen.count, chosen.at, t->b->diag));
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(t->step, i);
+        uint32_t count = node->noperands + node->nresults;
+        if ((node->phase == SF_UPDATE || (t->may && !t->may[node->id])) && count > 0)
+            memset(t->time->nodes[node->id], 0, count * sizeof *t->time->nodes[node->id]);
+        any = any || turns_node(t, node);
+    }
+    if (any)
+        return SF_OK;
+    return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE, "co-shard: %s splits nothing%s%s", t->recipe,
+                   t->in && *t->in ? " in " : "", t->in ? t->in : "");
+}
+
+/* What only puts its operand into something larger. */
+static bool puts_into(const sf_node *node)
+{
+    return sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) || sf_is(node, SF_OP_CONCATENATE) ||
+           sf_is(node, SF_OP_PAD);
+}
+
+/* What a turn has in parts, and another stage reads to make something once (plan/pipeline/stage.h), or groups bring together, is
+ * added up first: so it goes there once, and not in every turn. So is what is put into a stack of gradients, which then is made
+ * once. */
+static void settle_crossing(turning *t)
+{
+    const sf_block *top = t->step->top;
+    bool *settled = SF_ARRAY(&t->arena, t->step->nnodes, bool);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(t->step, i);
+        sf_layout *layouts = t->time->nodes[node->id];
+        for (uint32_t o = 0; o < node->noperands && !settled[node->id]; o++) {
+            const sf_node *maker = sf_maker(t->step, node->operands[o]);
+            if (!maker || layouts[o].axes[TURN_AXIS].kind != SF_PARTIAL)
+                continue;
+            bool crosses = !t->stages->anywhere[maker->id] && !t->stages->anywhere[node->id] &&
+                           t->stages->of_node[maker->id] != t->stages->of_node[node->id];
+            settled[node->id] =
+                ((crosses || settled[maker->id]) && sf_makes_once(t->stages, node)) ||
+                sf_is_between_groups(node) || (t->stages->late[node->id] && puts_into(node));
+        }
+        if (settled[node->id])
+            turn_settle_node(t, node);
+    }
+}
+
+static sf_status plan_batch(turning *t)
+{
+    if (t->turns == 1)
+        return SF_OK;
+    SF_TRY(pin_turns(t));
+    SF_TRY(sf_plan_complete(t->step, t->time, t->b->diag));
+    if (t->stages)
+        settle_crossing(t);
+    return SF_OK;
+}
+
+sf_status turn_plan(turning *t)
+{
+    const sf_block *top = t->step->top;
+    if (!t->is_given)
+        SF_TRY(t->recipe ? plan_by_recipe(t) : plan_batch(t));
+    /* Arguments come, and results go, whole. */
+    memset(t->time->arguments, 0, top->narguments * sizeof *t->time->arguments);
+    memset(t->time->results, 0, top->nresults * sizeof *t->time->results);
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        bool again;
+        SF_TRY(local_prepare(t->b));
+        const sf_moves *m = t->b->moves;
+        t->behind = SF_ARRAY(&t->arena, m->nversions, uint32_t);
+        t->weighs = SF_ARRAY(&t->arena, m->nversions, bool);
+        t->blocks = SF_ARRAY(&t->arena, m->nmoves, bool);
+        t->landing_behind = SF_ARRAY(&t->arena, m->nmoves, uint32_t);
+        find_weights(t);
+        t->nloops = find_loops(t);
+        find_blocking(t);
+        again = false;
+        if (!t->recipe)
+            SF_TRY(turn_settle_blocking(t, &again));
+        if (!again)
+            return refuse_meeting(t);
+    }
+    return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE,
+                   "micro-batches: the step cannot be brought into turns");
+}
+
+/* Opening */
+
+static sf_status open_recipe(turning *t, sf_mesh *mesh)
+{
+    const char *const *axes = sf_recipe_axes(t->recipe);
+    if (!axes || !axes[0] || axes[1])
+        return sf_fail(t->b->diag, SF_EUSAGE, SF_NOWHERE,
+                       "co-shard: \"%s\" is no recipe of one axis, such as megatron, nor a list "
+                       "such as 4@layer_0,2",
+                       t->recipe);
+    mesh->axes[0].name = axes[0];
+    return sf_recipe_plan(t->step, t->recipe, t->turns, mesh, t->b->diag, &t->time);
+}
+
+sf_status turn_open(turning *t)
+{
+    sf_mesh mesh = {1, {{"time", t->turns}}};
+    t->uses = sf_uses_of(t->step, &t->arena);
+    t->is_given = t->time != NULL;
+    if (t->is_given)
+        return SF_OK;
+    if (t->recipe && !sf_is_choice_text(t->recipe))
+        SF_TRY(open_recipe(t, &mesh));
+    else
+        t->time = sf_plan_of(t->step, &mesh, t->space->graph);
+    return SF_OK;
+}
+
+sf_status sf_turns_plan(const sf_graph *graph, const sf_plan *plan, const sf_stages *stages,
+                        int turns, sf_pool *pool, sf_diag *diag, sf_plan **out)
+{
+    local_builder b = {.diag = diag};
+    turning t = {.b = &b, .step = graph, .space = plan, .turns = turns, .stages = stages};
+    sf_local *local = sf_alloc(sizeof *local);
+    sf_status status = turn_open(&t);
+    if (status == SF_OK) {
+        local_open(&b, local, graph, t.time, 0, pool, 0);
+        status = turn_plan(&t);
+        local_close(&b);
+    }
+    local_free(local);
+    if (status == SF_OK)
+        *out = t.time;
+    else
+        sf_plan_free(t.time);
+    sf_arena_free(&t.arena);
+    return status;
+}

@@ -1,0 +1,174 @@
+/* The step of a group while it is made: what the files behind local/time/pipeline_step.h share.
+ *
+ *     pipeline_survey.c    what tasks need of all turns, and which pass over them finds it
+ *     pipeline_placement.c     where things are: who computes what, and at which place of its order
+ *     pipeline_needs.c     what this group does at each place, from what is wanted of it
+ *     pipeline_messages.c  what groups send each other, in which order
+ *     pipeline_results.c      its arguments and results
+ *     pipeline_step.c           the step: nodes, sums over turns, messages
+ */
+#ifndef SF_LOCAL_TIME_PIPELINE_BUILDER_H
+#define SF_LOCAL_TIME_PIPELINE_BUILDER_H
+
+#include "local/time/microbatch_builder.h"
+#include "local/time/pipeline_step.h"
+
+enum { NEVER = UINT32_MAX };
+
+/* A version of a value in a run, still ones in run 0: an instance. Runs are the turns, and behind them those of the survey. */
+typedef struct pipe_message {
+    uint32_t from, to; /* groups */
+    uint32_t version, run;
+    bool is_part;   /* of a sum that is made in several groups */
+    int64_t number; /* among those between the two, in this direction */
+    uint32_t sent_at,
+        used_at; /* the place in the order of who sends, and of who receives; NEVER: not known */
+    int64_t arrived; /* messages the other way that have been used where it is sent */
+    uint32_t
+        next; /* that takes the same instance elsewhere, or brings another part of it, counted from 1; 0: none */
+} pipe_message;
+
+/* Messages from one group, in order. */
+typedef struct pipe_channel {
+    uint32_t *at;
+    size_t count, capacity, received;
+} pipe_channel;
+
+/* What the group does at a place in its order: a node or a move in a run, or what a barrier hands on. */
+typedef struct pipe_doing {
+    bool is_move;
+    uint32_t index;  /* node id, or move */
+    uint32_t result; /* of a barrier */
+    uint32_t run;
+} pipe_doing;
+
+typedef struct pipe_doings {
+    pipe_doing *at;
+    size_t count, capacity;
+} pipe_doings;
+
+/* What a set of groups does together. */
+typedef struct pipe_together {
+    int64_t groups, count;
+} pipe_together;
+
+typedef struct piping {
+    turning *t;
+    const sf_pipeline *pipeline;
+    const sf_pipe *pipe;
+    const sf_unstacked *parts; /* or NULL */
+    uint32_t group, nturns;
+    uint32_t nruns;                /* turns, or twice as many, where there is a survey */
+    uint32_t narguments, nresults; /* of the group's step */
+    uint64_t *wanted;              /* by instance: the groups that need it */
+    uint32_t *due;   /* by instance: the first place of this group that needs it, or NEVER */
+    bool *leads;     /* by version: other stages of the backward pass follow from it */
+    bool *needed;    /* by version: tasks read it, or what follows from it */
+    bool *early;     /* by version: it is there before all tasks */
+    bool *surveyed;  /* by version: what tasks need of all turns follows from it */
+    bool has_middle; /* tasks do need something of all turns */
+    uint32_t **
+        places; /* by group, and by stage, pass and run: the place of the task in the order of the group */
+    uint32_t *middle;    /* by group: the place where that is put together, where there is one, */
+    uint32_t *last;      /* and that of what follows all tasks */
+    pipe_doings *doings; /* by place of this group */
+
+    local_version **versions; /* by run, and at the end, those that are still */
+    uint32_t *landing_of;     /* by version: the first move that lands it, counted from 1, */
+    uint32_t *next_landing;   /* and by move, the next */
+    turn_landing *landings;   /* by move, where it lands */
+    sf_value *sums;           /* by move: so far; SF_NONE: no part yet */
+
+    pipe_message *
+        messages; /* to and from this group, those between two in the order in which they are sent */
+    size_t nmessages, message_capacity;
+    uint32_t *outgoing; /* by instance: the first message that takes it elsewhere, counted from 1 */
+    uint32_t *incoming; /* by instance: the first message that brings it, or a part of it */
+    pipe_channel *channels;  /* by group that sends */
+    pipe_together *together; /* collectives that this group has come to, by set of groups */
+    size_t ntogether, together_capacity;
+} piping;
+
+/* Of those that have something, the first sends it to who has it not. */
+static inline bool pipe_sends(uint64_t have, uint32_t from, uint32_t to)
+{
+    return !(have >> to & 1) && from == (uint32_t)__builtin_ctzll(have);
+}
+
+/* A version of a value in a turn: still ones have one for all. */
+static inline uint32_t pipe_same(const piping *p, uint32_t version)
+{
+    return p->t->b->moves->versions[version].same;
+}
+
+static inline size_t pipe_instance(const piping *p, uint32_t version, uint32_t run)
+{
+    uint32_t at = pipe_same(p, version);
+    return (size_t)at * p->nruns + (turns_version(p->t, at) ? run : 0);
+}
+
+/* How many instances there are of what turns, or does not. */
+static inline uint32_t pipe_runs(const piping *p, bool turns)
+{
+    return turns ? p->nruns : 1;
+}
+
+/* The part of the batch that a run is of. */
+static inline uint32_t pipe_turn_of(const piping *p, uint32_t run)
+{
+    return run % p->nturns;
+}
+
+static inline bool pipe_any_result(const piping *p, const sf_node *node, const bool *by_version)
+{
+    for (uint32_t r = 0; r < node->nresults; r++)
+        if (by_version[pipe_same(p, p->t->b->moves->made[node->result + r])])
+            return true;
+    return false;
+}
+
+/* What lands there is needed by tasks: it is put together in the middle, else behind all tasks. */
+static inline bool pipe_lands_in_middle(const piping *p, const sf_moving *move)
+{
+    return p->needed[pipe_same(p, move->to)];
+}
+
+/* The run that has the first turn of what lands there; those of the other turns follow. */
+static inline uint32_t pipe_first_run(const piping *p, const sf_moving *move)
+{
+    return pipe_lands_in_middle(p, move) ? p->nruns - p->nturns : 0;
+}
+
+static inline uint32_t pipe_first(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* pipeline_survey.c: whether tasks need something of all turns, and, if so, whether there is a survey; then the places of tasks in
+ * the orders of all groups. Which of these a node's is in a pass and run; NEVER: there is no such task. */
+sf_status pipe_find_survey(piping *p);
+void pipe_find_places(piping *p);
+uint32_t pipe_task_place(const piping *p, sf_stage_task task, uint32_t group);
+
+/* pipeline_placement.c: whoever reads it makes it; which groups compute the node in the run, still ones being in those that hold the
+ * stage; at which place in the order of one of them; and who adds up what lands, 0: each that wants it. */
+bool pipe_is_anywhere(const piping *p, const sf_node *node);
+uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t run);
+uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t group);
+uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t run);
+
+/* What of the backward pass other stages go on from; what tasks read; what is there before them. */
+void pipe_find_leading(piping *p);
+void pipe_find_needed(piping *p);
+void pipe_find_early(piping *p);
+
+/* pipeline_needs.c: `wanted`, `due` and `doings`. */
+void pipe_find_wanted(piping *p);
+
+/* pipeline_results.c: which arguments and results the group's step has, and what is known of them. */
+void pipe_find_ends(piping *p);
+
+/* pipeline_messages.c: `messages` and what finds them. */
+void pipe_list_messages(piping *p);
+
+#endif

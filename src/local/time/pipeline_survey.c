@@ -1,0 +1,167 @@
+/* What tasks need of all turns: the load of each expert in a loss that balances them, a number of tokens that follows from
+ * weights.
+ *
+ * Where all forward tasks come before all others, as by gpipe, where it is made of what these make, and where no forward task
+ * reads it, it is put together between the two. Else a survey finds it: before all tasks, each turn goes through the stages, with
+ * what leads there alone, and keeps nothing.
+ *
+ *     gpipe    F0.0 F0.1 F0.2 F0.3  middle  B0.0 B0.1 B0.2 B0.3                      updates
+ *     others   survey of 0, 1, 2, 3 middle  F0.0 F0.1 B0.0 F0.2 B0.1 F0.3 B0.2 B0.3  updates
+ *
+ * The survey goes from the first stage to the last, and back for what it needs of the backward pass; all turns of a stage one
+ * after the other. So all tasks of it are in one order, which each group follows: none waits for ever.
+ */
+#include "ir/name.h"
+#include "local/time/pipeline_builder.h"
+
+/* What leads to what lands in the middle. */
+static void find_surveyed(piping *p)
+{
+    const sf_moves *m = p->t->b->moves;
+    for (size_t i = m->nsteps; i-- > 0;) {
+        uint32_t index = m->steps[i].index, count;
+        if (m->steps[i].is_move) {
+            const sf_moving *move = &m->moves[index];
+            bool leads = turn_lands(p->t, move) ? pipe_lands_in_middle(p, move)
+                                                : p->surveyed[pipe_same(p, move->to)];
+            p->surveyed[pipe_same(p, move->from)] |= leads;
+            p->has_middle |= leads && turn_lands(p->t, move);
+            continue;
+        }
+        const sf_node *node = p->t->step->nodes[index];
+        const uint32_t *reads = turn_reads(p->t, index, &count);
+        bool leads = pipe_any_result(p, node, p->surveyed);
+        for (uint32_t r = 0; r < count; r++)
+            p->surveyed[pipe_same(p, reads[r])] |= leads;
+    }
+}
+
+/* How many tasks a group has before the first that is not of the forward pass; all, where another of that follows. */
+static uint32_t count_forward(const sf_schedule *schedule, uint32_t group)
+{
+    const sf_stage_task *tasks = schedule->tasks[group];
+    uint32_t count = schedule->ntasks[group], forward = 0;
+    while (forward < count && tasks[forward].pass == SF_PASS_FORWARD)
+        forward++;
+    for (uint32_t i = forward; i < count; i++)
+        if (tasks[i].pass == SF_PASS_FORWARD)
+            return count;
+    return forward;
+}
+
+/* Whether a node of the forward pass goes on from what all turns leave, or one of another pass leads to it. */
+static bool mixes_passes(const piping *p, const sf_node *node)
+{
+    uint32_t count;
+    const uint32_t *reads = turn_reads(p->t, node->id, &count);
+    if (node->phase != SF_FORWARD)
+        return pipe_any_result(p, node, p->surveyed);
+    for (uint32_t r = 0; r < count; r++) {
+        uint32_t at = pipe_same(p, reads[r]);
+        if (!turns_version(p->t, at) && p->t->behind[at] > 0)
+            return true;
+    }
+    return false;
+}
+
+static bool needs_survey(const piping *p)
+{
+    const sf_block *top = p->t->step->top;
+    for (uint32_t g = 0; g < p->pipe->ngroups; g++)
+        if (count_forward(&p->pipeline->schedule, g) == p->pipeline->schedule.ntasks[g])
+            return true;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(p->t->step, i);
+        if (!sf_is_transparent(node) && turns_node(p->t, node) && mixes_passes(p, node))
+            return true;
+    }
+    return false;
+}
+
+/* What each turn has of a value that all of them make is no version of it. */
+static sf_status refuse_exchange(const piping *p)
+{
+    const sf_moves *m = p->t->b->moves;
+    for (uint32_t i = 0; i < m->nmoves; i++) {
+        const sf_moving *move = &m->moves[i];
+        if (!turn_lands(p->t, move) || !turns_version(p->t, move->to))
+            continue;
+        sf_buf name = {0};
+        const sf_node *maker = sf_maker(p->t->step, move->value);
+        sf_status status = sf_fail(
+            p->t->b->diag, SF_EWRONG, maker ? maker->loc : SF_NOWHERE,
+            "a pipeline cannot run this step: each of its turns goes on from a part of %s, which "
+            "all turns make",
+            sf_value_name(p->t->step, move->value, &name));
+        sf_buf_free(&name);
+        return status;
+    }
+    return SF_OK;
+}
+
+sf_status pipe_find_survey(piping *p)
+{
+    SF_TRY(refuse_exchange(p));
+    find_surveyed(p);
+    p->nruns = p->has_middle && needs_survey(p) ? 2 * p->nturns : p->nturns;
+    return SF_OK;
+}
+
+/* Places */
+
+static size_t task_index(const piping *p, sf_stage_task task)
+{
+    return ((size_t)task.stage * SF_PASSES + task.pass) * p->nruns + task.turn;
+}
+
+uint32_t pipe_task_place(const piping *p, sf_stage_task task, uint32_t group)
+{
+    return p->places[group][task_index(p, task)];
+}
+
+/* All turns of a stage in the survey; returns the place that follows. */
+static uint32_t place_survey(piping *p, uint32_t group, uint32_t stage, sf_pass pass,
+                             uint32_t place)
+{
+    for (uint32_t turn = 0; turn < p->nturns; turn++) {
+        sf_stage_task task = {stage, p->nturns + turn, pass};
+        if (sf_pipe_hosts(p->pipe, stage, turn) >> group & 1)
+            p->places[group][task_index(p, task)] = place++;
+    }
+    return place;
+}
+
+static void place_group(piping *p, uint32_t group)
+{
+    const sf_schedule *schedule = &p->pipeline->schedule;
+    uint32_t place = 0, middle = 0, nstages = p->pipe->nstages;
+    bool surveys = p->nruns > p->nturns;
+    for (uint32_t s = 0; s < nstages && surveys; s++)
+        place = place_survey(p, group, s, SF_PASS_FORWARD, place);
+    for (uint32_t s = nstages; s-- > 0 && surveys;)
+        place = place_survey(p, group, s, SF_PASS_BACKWARD, place);
+    if (p->has_middle && !surveys)
+        middle = count_forward(schedule, group);
+    for (uint32_t i = 0; i <= schedule->ntasks[group]; i++) {
+        if (p->has_middle && i == middle)
+            p->middle[group] = place++;
+        if (i < schedule->ntasks[group])
+            p->places[group][task_index(p, schedule->tasks[group][i])] = place++;
+    }
+    p->last[group] = place;
+}
+
+void pipe_find_places(piping *p)
+{
+    sf_arena *arena = &p->t->arena;
+    size_t count = (size_t)p->pipe->nstages * SF_PASSES * p->nruns;
+    p->places = SF_ARRAY(arena, p->pipe->ngroups, uint32_t *);
+    p->middle = SF_ARRAY(arena, p->pipe->ngroups, uint32_t);
+    p->last = SF_ARRAY(arena, p->pipe->ngroups, uint32_t);
+    for (uint32_t group = 0; group < p->pipe->ngroups; group++) {
+        p->places[group] = SF_ARRAY(arena, count, uint32_t);
+        for (size_t i = 0; i < count; i++)
+            p->places[group][i] = NEVER;
+        place_group(p, group);
+    }
+}

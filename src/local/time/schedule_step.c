@@ -1,0 +1,279 @@
+#include "local/time/schedule_step.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "local/time/pipeline_step.h"
+#include "local/time/stage_groups.h"
+#include "op/flops.h"
+#include "plan/co_shard.h"
+
+typedef struct timing {
+    const sf_graph *step; /* so far, */
+    const sf_plan *space; /* with its plan, */
+    sf_plan *time; /* how its batch is split in turns, where that must be known before; else NULL */
+    sf_pipeline pipeline; /* and the stages of its nodes, where it has some */
+    const sf_plan *said;
+    sf_plan *within; /* that was made on the way */
+    sf_pool *pool;
+    sf_arena arena;
+    sf_diag *diag;
+    sf_timed *out;
+} timing;
+
+/* The pipeline of a step that is made from another: nodes are where those are that they were made for; what was made for
+ * nobody, anywhere. Loops are no part of a late sum. */
+static void carry_pipeline(timing *g, const sf_graph *graph, const uint32_t *node_of)
+{
+    const sf_stages of = g->pipeline.stages;
+    sf_stages *out = &g->pipeline.stages;
+    if (!g->said->pipeline)
+        return;
+    out->of_node = SF_ARRAY(&g->arena, graph->nnodes, uint32_t);
+    out->anywhere = SF_ARRAY(&g->arena, graph->nnodes, bool);
+    out->late = SF_ARRAY(&g->arena, graph->nnodes, bool);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        uint32_t origin = node_of[node->id];
+        out->of_node[node->id] = origin == SF_NONE ? 0 : of.of_node[origin];
+        out->anywhere[node->id] = origin == SF_NONE || of.anywhere[origin];
+        out->late[node->id] = origin != SF_NONE && of.late[origin] && !sf_is_control(node);
+    }
+}
+
+static sf_status deal_stacks(timing *g)
+{
+    sf_dealt *dealt = &g->out->dealt;
+    if (g->said->pipeline)
+        SF_TRY(sf_deal_step(g->step, g->space, g->pool, g->diag, dealt));
+    if (dealt->plan) {
+        g->step = dealt->step.graph;
+        g->space = g->said = dealt->plan;
+    }
+    if (g->said->pipeline)
+        g->pipeline = *g->said->pipeline;
+    return SF_OK;
+}
+
+static void add_twins(timing *g)
+{
+    sf_twinned *twinned = &g->out->twinned;
+    if (!g->said->again)
+        return;
+    *twinned = sf_twin_step(g->step, g->space, g->pool);
+    g->step = twinned->graph;
+    g->space = twinned->plan;
+    carry_pipeline(g, g->step, twinned->node_of);
+}
+
+/* The layouts of a plan within a group: what it holds, it has. */
+static void stay_within_group(timing *g)
+{
+    sf_plan *out = sf_plan_copy(g->space, g->step);
+    sf_plan_forget_axis(out, g->step, g->pipeline.axis);
+    memcpy(out->pinned, g->space->pinned, g->step->nvalues * sizeof *out->pinned);
+    g->space = g->within = out;
+}
+
+/* Stages that several groups run together, in pieces, one set of groups after the other. */
+static sf_status cut_sets(timing *g, uint32_t group)
+{
+    sf_timed *out = g->out;
+    uint64_t *sets = SF_ARRAY(&g->arena, g->pipeline.schedule.pipe.nstages, uint64_t);
+    uint32_t count = sf_pipeline_sets(&g->pipeline, sets);
+    if (count > 0)
+        out->grouped = sf_alloc(count * sizeof *out->grouped);
+    for (uint32_t i = 0; i < count; i++) {
+        sf_stages stages;
+        sf_turned *next = &out->grouped[i];
+        *next = (sf_turned){0};
+        out->ngrouped = i + 1;
+        SF_TRY(sf_groups_new(g->step, g->space, &g->pipeline, sets[i], group, g->pool, &g->arena,
+                             g->diag, next, &stages));
+        g->pipeline.stages = stages;
+        g->step = next->graph;
+        g->space = next->plan;
+    }
+    return SF_OK;
+}
+
+/* Loops of nodes that differ in this are apart: by stage and pass, as a loop is in one task as a whole; and what is the same
+ * in all turns of the batch from what is not. */
+static const uint32_t *find_apart(timing *g)
+{
+    const sf_block *top = g->step->top;
+    uint32_t *apart = SF_ARRAY(&g->arena, g->step->nnodes, uint32_t);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(g->step, i);
+        uint32_t count = node->noperands + node->nresults;
+        bool turns = g->time && !sf_layouts_are_replicated(g->time->nodes[node->id], count);
+        if (g->said->pipeline && !g->pipeline.stages.anywhere[node->id])
+            apart[node->id] =
+                1 + g->pipeline.stages.of_node[node->id] * SF_PHASE_COUNT + node->phase;
+        apart[node->id] = 2 * apart[node->id] + turns;
+    }
+    return apart;
+}
+
+/* What is behind all turns of the batch, and of what turns have added up, or put side by side, is no part of a loop: it would
+ * need all of them inside. */
+static void leave_behind(timing *g, bool *may)
+{
+    const sf_block *top = g->step->top;
+    bool *behind = SF_ARRAY(&g->arena, g->step->nnodes, bool);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(g->step, i);
+        const sf_layout *layouts = g->time->nodes[node->id];
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(g->step, node->operands[o]);
+            bool lands =
+                !sf_layout_is_replicated(sf_plan_layout(g->time, g->step, node->operands[o])) &&
+                sf_layout_is_replicated(&layouts[o]);
+            behind[node->id] = behind[node->id] || lands || (maker && behind[maker->id]);
+        }
+        if (behind[node->id] &&
+            sf_layouts_are_replicated(layouts, node->noperands + node->nresults))
+            may[node->id] = false;
+    }
+}
+
+/* The same loops, for the plan of the batch in turns. */
+static sf_status carry_turns(timing *g, const sf_turns_wish *wish)
+{
+    sf_turned same;
+    if (!g->time)
+        return SF_OK;
+    SF_TRY(sf_turns_new(g->step, g->time, wish, g->pool, g->diag, &same));
+    sf_plan_free(g->time);
+    g->time = same.plan;
+    sf_graph_free(same.graph);
+    return SF_OK;
+}
+
+static sf_status cut_factor(timing *g, int index)
+{
+    const sf_co_shard *said = &g->said->co_shards[index];
+    sf_turned *next = &g->out->sharded[index];
+    sf_turns_wish wish = {
+        .recipe = said->by, .in = said->in, .turns = said->turns, .apart = find_apart(g)};
+    bool *may;
+    SF_TRY(sf_co_shard_nodes(g->step, g->said, index, &g->arena, g->diag, &may));
+    if (g->time)
+        leave_behind(g, may);
+    wish.may = may;
+    SF_TRY(sf_turns_new(g->step, g->space, &wish, g->pool, g->diag, next));
+    SF_TRY(carry_turns(g, &wish));
+    g->step = next->graph;
+    g->space = next->plan;
+    carry_pipeline(g, g->step, next->node_of);
+    return SF_OK;
+}
+
+static sf_status cut_factors(timing *g)
+{
+    const sf_plan *said = g->said;
+    if (said->nco_shards == 0)
+        return SF_OK;
+    if (said->micro_batches > 1)
+        SF_TRY(sf_turns_plan(g->step, g->space, said->pipeline ? &g->pipeline.stages : NULL,
+                             said->micro_batches, g->pool, g->diag, &g->time));
+    g->out->sharded = sf_alloc((size_t)said->nco_shards * sizeof *g->out->sharded);
+    for (int i = 0; i < said->nco_shards; i++) {
+        g->out->sharded[i] = (sf_turned){0};
+        g->out->nsharded = (uint32_t)i + 1;
+        SF_TRY(cut_factor(g, i));
+    }
+    return SF_OK;
+}
+
+/* Of stacks that are dealt out; or NULL. */
+static const sf_unstacked *parts_of(const sf_timed *timed)
+{
+    return timed->dealt.plan ? &timed->dealt.step : NULL;
+}
+
+static sf_status cut_batch(timing *g, uint32_t group)
+{
+    sf_turned *turned = &g->out->turned;
+    sf_turns_wish wish = {.turns = g->said->micro_batches, .time = g->time};
+    g->time = NULL; /* it is theirs */
+    if (g->said->pipeline)
+        SF_TRY(sf_pipe_step_new(g->step, g->space, &g->pipeline, parts_of(g->out), group, wish.time,
+                                g->pool, g->diag, turned));
+    else if (wish.turns > 1)
+        SF_TRY(sf_turns_new(g->step, g->space, &wish, g->pool, g->diag, turned));
+    else
+        return SF_OK;
+    g->step = turned->graph;
+    g->space = turned->plan;
+    return SF_OK;
+}
+
+static sf_status go_in_time(timing *g, int rank)
+{
+    uint32_t group = 0;
+    SF_TRY(deal_stacks(g));
+    add_twins(g);
+    if (g->said->pipeline) {
+        group = (uint32_t)sf_mesh_coordinate(&g->said->mesh, rank, g->pipeline.axis);
+        SF_TRY(cut_sets(g, group));
+        stay_within_group(g);
+    }
+    SF_TRY(cut_factors(g));
+    return cut_batch(g, group);
+}
+
+sf_status sf_put_in_time(const sf_graph **whole, const sf_plan **plan, int rank, sf_pool *pool,
+                         sf_diag *diag, sf_timed *out)
+{
+    out->given = *whole;
+    timing g = {
+        .step = *whole, .space = *plan, .said = *plan, .pool = pool, .diag = diag, .out = out};
+    sf_status status = go_in_time(&g, rank);
+    *whole = g.step;
+    *plan = g.space;
+    sf_plan_free(g.time);
+    sf_plan_free(g.within);
+    sf_arena_free(&g.arena);
+    return status;
+}
+
+void sf_timed_free(sf_timed *timed)
+{
+    sf_turned_free(&timed->turned);
+    for (uint32_t i = 0; i < timed->nsharded; i++)
+        sf_turned_free(&timed->sharded[i]);
+    sf_free(timed->sharded);
+    for (uint32_t i = 0; i < timed->ngrouped; i++)
+        sf_turned_free(&timed->grouped[i]);
+    sf_free(timed->grouped);
+    sf_twinned_free(&timed->twinned);
+    sf_dealt_free(&timed->dealt);
+}
+
+/* The step that twins were added to. */
+static const sf_graph *untwinned_step(const sf_timed *timed)
+{
+    const sf_unstacked *parts = parts_of(timed);
+    return parts ? parts->graph : timed->given;
+}
+
+sf_status sf_check_timed(const sf_timed *timed, sf_diag *diag)
+{
+    const sf_twinned *twinned = &timed->twinned;
+    return twinned->graph ? sf_check_twins(untwinned_step(timed), twinned, diag) : SF_OK;
+}
+
+sf_value sf_timed_value_of_step(const sf_timed *timed, sf_value whole)
+{
+    if (whole != SF_NONE && timed->turned.graph)
+        whole = timed->turned.value_of[whole];
+    for (uint32_t i = timed->nsharded; i-- > 0 && whole != SF_NONE;)
+        whole = timed->sharded[i].value_of[whole];
+    for (uint32_t i = timed->ngrouped; i-- > 0 && whole != SF_NONE;)
+        whole = timed->grouped[i].value_of[whole];
+    const sf_unstacked *parts = parts_of(timed);
+    if (whole != SF_NONE && timed->twinned.graph)
+        whole = sf_twin_of_what(untwinned_step(timed), &timed->twinned, whole);
+    return whole != SF_NONE && parts ? parts->value_of[whole] : whole;
+}

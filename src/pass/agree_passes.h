@@ -1,0 +1,13 @@
+/* Ranks that rewrite their programs, each its own, and find out whether they came to the same. */
+#ifndef SF_PASS_AGREE_PASSES_H
+#define SF_PASS_AGREE_PASSES_H
+
+#include "pass/plan_passes.h"
+#include "run/comm/comm.h"
+
+/* As sf_plan_rewrite, on all ranks of `comm`, NULL for one alone. Ranks whose programs sent something else, or in another
+ * order, would wait for each other: SF_EWRONG on all of them. */
+sf_status sf_rewrite_together(const sf_plan *plan, sf_comm *comm, sf_program *program,
+                              sf_diag *diag);
+
+#endif

@@ -1,0 +1,75 @@
+#include "pass/plan_passes.h"
+
+#include <stdio.h>
+
+/* A name, the text of a file, or "". */
+static sf_status open_cluster(const sf_plan *plan, sf_diag *diag, sf_cluster **out)
+{
+    sf_str text = sf_str_of(plan->passes.cluster);
+    char cores[32];
+    if (sf_str_starts(text, "{"))
+        return sf_cluster_read(text, "the cluster of the plan's passes", diag, out);
+    snprintf(cores, sizeof cores, "1x%dxCPU", sf_mesh_size(&plan->mesh));
+    return sf_cluster_make(text.length > 0 ? text : sf_str_of(cores), diag, out);
+}
+
+static sf_status find_costs(const sf_plan *plan, const sf_cluster *cluster, sf_arena *arena,
+                            sf_diag *diag, sf_costs **out)
+{
+    int sizes[SF_MAX_AXES];
+    for (int a = 0; a < plan->mesh.naxes; a++)
+        sizes[a] = plan->mesh.axes[a].size;
+    return sf_costs_new(cluster, plan->mesh.naxes, sizes, 0, arena, diag, out);
+}
+
+static sf_status read_passes(const sf_plan *plan, sf_arena *arena, sf_diag *diag, sf_pass_list *out)
+{
+    return plan->passes.may_load ? sf_pass_list_load(plan->passes.list, arena, diag, out)
+                                 : sf_pass_list_read(plan->passes.list, arena, diag, out);
+}
+
+bool sf_plan_is_approximate(const sf_plan *plan)
+{
+    sf_arena arena = {0};
+    sf_diag unheard = {0};
+    sf_pass_list list;
+    bool is =
+        read_passes(plan, &arena, &unheard, &list) == SF_OK && sf_pass_list_is_approximate(&list);
+    sf_diag_clear(&unheard);
+    sf_arena_free(&arena);
+    return is;
+}
+
+static sf_status rewrite(const sf_plan *plan, const sf_costs *costs, bool anew, sf_program *program,
+                         sf_arena *arena, sf_diag *diag, sf_pass_outcome **outcomes, int *count)
+{
+    sf_pass_list list;
+    SF_TRY(read_passes(plan, arena, diag, &list));
+    sf_pass_run run = {&list, costs, plan->passes.memory, arena, !anew};
+    sf_pass_outcome *all = outcomes ? SF_ARRAY(arena, list.count + 2, sf_pass_outcome) : NULL;
+    SF_TRY(sf_passes_run(program, &run, diag, all, count));
+    if (outcomes)
+        *outcomes = all;
+    return SF_OK;
+}
+
+sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, bool anew,
+                          sf_program *program, sf_arena *arena, sf_diag *diag,
+                          sf_pass_outcome **outcomes, int *count)
+{
+    sf_cluster *cluster = NULL;
+    sf_costs *own = NULL;
+    sf_status status = SF_OK;
+    if (!*plan->passes.list)
+        return SF_OK;
+    if (*plan->passes.cluster || !costs) {
+        status = open_cluster(plan, diag, &cluster);
+        if (status == SF_OK)
+            status = find_costs(plan, cluster, arena, diag, &own);
+        costs = own;
+    }
+    if (status == SF_OK)
+        status = rewrite(plan, costs, anew, program, arena, diag, outcomes, count);
+    sf_cluster_free(cluster);
+    return status;
+}

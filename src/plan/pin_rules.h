@@ -1,0 +1,66 @@
+/* Rules: what the pins of a person mean on one mesh, tensor by tensor and axis by axis; and whether a plan
+ * keeps to them.
+ *
+ *     R@a        not split along axis a                R@*        nor along any other
+ *     !S(d)@a    not along dimension d over a          !S(d)@*    nor over any other axis
+ *     S(d)@a     split along d over a                  S(d)@*     over some axis, and along no other dimension
+ *
+ * So there are three things: a share that is fixed, dimensions that are banned, and wishes, which some axis
+ * must grant. Of an argument a rule says how it stands, and ops may read slices of it; of a value that is
+ * made, how it is made and how ops find it. A partial sum is not split. What a value that is made is fixed to
+ * must be so at its maker or at one of its readers; where pins match scopes, for one of all their values.
+ *
+ * Earlier pins are stronger. One that says nothing, because earlier ones decide otherwise about all that it
+ * matches, is an error, and so are pins that cannot hold together.
+ */
+#ifndef SF_PLAN_PIN_RULES_H
+#define SF_PLAN_PIN_RULES_H
+
+#include "plan/pin.h"
+
+/* What is fixed along one axis, by value of the step. All NULL: nothing is. */
+typedef struct sf_fixed {
+    int *pin;         /* that fixes the share, or -1 */
+    sf_share *shares; /* period 0: the default */
+    uint32_t *banned; /* bit d: not split along dimension d */
+} sf_fixed;
+
+/* Some axis splits the value along the dimension. */
+typedef struct sf_wish {
+    sf_value value;
+    int pin;
+} sf_wish;
+
+typedef struct sf_rules {
+    const sf_graph *graph;
+    const sf_names *names;
+    sf_mesh mesh;
+    int npins; /* 0: there are no rules */
+    const sf_pin *pins;
+    sf_fixed axes[SF_MAX_AXES];
+    size_t nwishes, wish_capacity;
+    sf_wish *wishes;
+} sf_rules;
+
+/* The pins were read for this mesh; they, the names and the graph outlive the rules, which live in the arena.
+ * SF_EUSAGE when a pin matches nothing, or does not fit an argument that it matches, or pins contradict each
+ * other. Of scopes, values that do not fit are passed over as long as one does, and so are single numbers,
+ * such as the count of steps, where a pattern has * or ?. */
+sf_status sf_rules_new(const sf_graph *graph, const sf_names *names, const sf_mesh *mesh, int npins,
+                       const sf_pin *pins, sf_arena *arena, sf_diag *diag, sf_rules *out);
+
+/* Who grants the wishes: nobody; each that no other axis of the plan grants, the axis at hand; or else, by
+ * number, one axis all of them, but for those that do not fit there. */
+enum { SF_GRANT_NONE = -2, SF_GRANT_REST = -1 };
+
+/* What is fixed along the axis, with the wishes that it grants; in the arena, where there are any. */
+sf_fixed sf_rules_along(const sf_rules *rules, int axis, int grant, const sf_plan *plan,
+                        sf_arena *arena);
+
+/* Whether the value, made or an argument, must not have this share along the axis. */
+bool sf_is_banned(const sf_fixed *fixed, sf_value value, sf_share share);
+
+/* The first pin that the plan, on a mesh of the same sizes, breaks; -1: none. */
+int sf_rules_broken(const sf_rules *rules, const sf_plan *plan);
+
+#endif

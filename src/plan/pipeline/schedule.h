@@ -1,0 +1,160 @@
+/* Schedules: the order in which groups of devices run the tasks of a pipeline.
+ *
+ * A step is cut into *stages*, and its batch into *turns*. A *task* is one pass of one stage in one turn: forward (F),
+ * backward (B), or, where the gradients of inputs and of weights are computed apart, weights (W; then B is the gradient of
+ * inputs alone). A *group* is the devices that work together at one position of the pipeline; each has its list of tasks, and
+ * runs them in that order, with no coordinator. A stage may be hosted by several groups, by one in some turns and by another
+ * in others; a task that several groups host is one task that all of them run together.
+ *
+ * What a task needs:
+ *
+ *     F(s, i)   F(r, i) of each edge r -> s
+ *     B(s, i)   F(s, i), and B(t, i) of each edge s -> t, where t has a backward pass
+ *     W(s, i)   B(s, i)
+ *
+ * A schedule is data: who wants another order writes another table. Named ones are in plan/pipeline/schedules.h.
+ *
+ * The text form has a line for each group, its tasks from left to right, and edges if stages are no chain:
+ *
+ *     # 1f1b, 2 stages, 3 turns
+ *     0: F0.0 F0.1 B0.0 F0.2 B0.1 B0.2
+ *     1: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2
+ *     edges: 0>1
+ *
+ * Everything points into the arena that it was made with.
+ */
+#ifndef SF_PLAN_PIPELINE_SCHEDULE_H
+#define SF_PLAN_PIPELINE_SCHEDULE_H
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "sheaf/space.h"
+#include "solve/order/order.h"
+
+enum { SF_MOST_GROUPS = SF_MOST_MACHINES, SF_MOST_TASKS = 1 << 20 };
+
+enum { SF_PASSES = 3 };
+
+typedef struct sf_stage_task {
+    uint32_t stage, turn;
+    sf_pass pass;
+} sf_stage_task;
+
+typedef struct sf_stage_edge {
+    uint32_t from, to;
+} sf_stage_edge;
+
+/* At least one stage, turn and group; at most SF_MOST_GROUPS groups, SF_MOST_TASKS tasks, and as many times an edge and a turn. */
+typedef struct sf_pipe {
+    uint32_t nstages, nturns, ngroups;
+    bool splits_weights;
+    const bool *has_backward; /* by stage */
+    uint32_t nedges;          /* in the direction of the forward pass */
+    const sf_stage_edge *edges;
+    const uint64_t
+        *hosts; /* by stage * nturns + turn: the groups that run it, a bit each, at least one */
+} sf_pipe;
+
+typedef struct sf_schedule {
+    sf_pipe pipe;
+    uint32_t *ntasks;      /* by group */
+    sf_stage_task **tasks; /* by group, in order */
+} sf_schedule;
+
+static inline bool sf_pipe_has(const sf_pipe *pipe, uint32_t stage, sf_pass pass)
+{
+    return pass == SF_PASS_FORWARD ||
+           (pipe->has_backward[stage] && (pass == SF_PASS_BACKWARD || pipe->splits_weights));
+}
+
+/* Whether a set of groups has more than one. */
+static inline bool sf_is_several(uint64_t groups)
+{
+    return (groups & (groups - 1)) != 0;
+}
+
+static inline uint64_t sf_all_groups(uint32_t ngroups)
+{
+    return ngroups >= 64 ? UINT64_MAX : (UINT64_C(1) << ngroups) - 1;
+}
+
+static inline uint64_t sf_pipe_hosts(const sf_pipe *pipe, uint32_t stage, uint32_t turn)
+{
+    return pipe->hosts[(size_t)stage * pipe->nturns + turn];
+}
+
+/* All have a backward pass, in a chain: edges of a step without branches, for who has nothing better. */
+const bool *sf_pipe_all_backward(uint32_t nstages, sf_arena *arena);
+const sf_stage_edge *sf_pipe_chain(uint32_t nstages, sf_arena *arena);
+
+/* What tasks take. Any array may be NULL: 0, and no limits. */
+typedef struct sf_pipe_costs {
+    const int64_t *time; /* by stage * SF_PASSES + pass */
+    const int64_t *
+        ahead; /* by edge: how long the result of a forward pass is on its way, between different hosts */
+    const int64_t *back; /* by edge: the same of the backward pass */
+    const int64_t *
+        held; /* by stage: memory that the forward pass takes on each host, and the backward pass gives back */
+    const int64_t *late; /* by stage: so much of it is given back by W only, where that is apart */
+    const int64_t *limits; /* by group */
+} sf_pipe_costs;
+
+/* The tasks of a pipe, as jobs for solve/order: turn by turn, in each stage by stage, F B W. A stage without backward pass
+ * holds its memory while it runs. */
+typedef struct sf_pipe_jobs {
+    sf_jobs jobs;
+    uint32_t nkinds;      /* tasks of a turn; job = turn * nkinds + kind */
+    uint32_t *kind;       /* by stage * SF_PASSES + pass; UINT32_MAX: there is none */
+    sf_stage_task *tasks; /* by job */
+} sf_pipe_jobs;
+
+/* `costs` may be NULL. `more` waits can be added by the caller: there is room for them behind the others, and they count
+ * once sf_jobs_index is called again. */
+void sf_pipe_make_jobs(const sf_pipe *pipe, const sf_pipe_costs *costs, uint32_t more,
+                       sf_arena *arena, sf_pipe_jobs *out);
+
+static inline uint32_t sf_job_of(const sf_pipe_jobs *jobs, sf_stage_task task)
+{
+    return task.turn * jobs->nkinds + jobs->kind[task.stage * SF_PASSES + task.pass];
+}
+
+/* To queues and back; the schedule is one that sf_schedule_check found right. */
+sf_queues sf_schedule_queues(const sf_schedule *schedule, const sf_pipe_jobs *jobs,
+                             sf_arena *arena);
+void sf_schedule_of_queues(const sf_pipe *pipe, const sf_pipe_jobs *jobs, const sf_queues *queues,
+                           sf_arena *arena, sf_schedule *out);
+
+/* Numbers, edges and hosts are as said above. SF_EINPUT or SF_EUNSUPPORTED otherwise. */
+sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag);
+
+/* The above, and: every task stands once on each of its hosts and nowhere else, and no task waits for itself by way of others, be it for
+ * data or for its place in a list. SF_EINPUT otherwise, with the tasks named. */
+sf_status sf_schedule_check(const sf_schedule *schedule, sf_diag *diag);
+
+/* What a schedule that sf_schedule_check found right takes; times are by job. */
+void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, sf_arena *arena,
+                      sf_pipe_jobs *jobs, sf_times *times);
+
+/* Text */
+
+#define SF_PASS_LETTERS "FBW"                              /* by sf_pass */
+void sf_stage_task_name(sf_stage_task task, char out[32]); /* "F1.0" */
+
+void sf_schedule_write(const sf_schedule *schedule, sf_buf *out);
+
+/* Reads any text. Stages, turns and groups are those that it speaks of; stages have a backward pass where it has one, and
+ * without a line of edges stand in a chain. It has been checked as by sf_schedule_check. */
+sf_status sf_schedule_read(sf_str text, const char *file, sf_arena *arena, sf_schedule *out,
+                           sf_diag *diag);
+
+/* Draws groups over time, for a terminal `width` columns wide:
+ *
+ *     0 |001122    aaaa33bbbbcccc    dddd|
+ *     1 |  00aaaa11bbbb22cccc  33dddd|
+ *
+ * Digits are forward passes, small letters backward ones and capitals weights, by turn: 1, b and B are turn 1, and 11. Blank is
+ * idle. What is narrower than a column shows where it covers most of one. */
+void sf_schedule_draw(const sf_schedule *schedule, const sf_pipe_jobs *jobs, const sf_times *times,
+                      uint32_t width, sf_buf *out);
+
+#endif

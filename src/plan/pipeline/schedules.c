@@ -1,0 +1,218 @@
+#include "plan/pipeline/schedules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/nearest.h"
+#include "base/number.h"
+#include "plan/pipeline/schedule_builder.h"
+
+/* Names */
+
+typedef uint64_t host_function(const sf_scheduling *s, uint32_t stage, uint32_t turn);
+
+typedef struct named {
+    const char *name;
+    bool counted;           /* ":V" may stand behind it */
+    uint32_t chunks, least; /* stages a group: as a rule, and the fewest that may be asked for */
+    bool splits_weights;
+    host_function *hosts;
+    sf_status (*order)(sf_scheduling *s);
+} named;
+
+static const named table[] = {
+    [SF_SCHEDULE_GPIPE] = {"gpipe", false, 1, 1, false, sf_host_round, sf_order_gpipe},
+    [SF_SCHEDULE_1F1B] = {"1f1b", false, 1, 1, false, sf_host_round, sf_order_interleaved},
+    [SF_SCHEDULE_INTERLEAVED] = {"interleaved", true, 2, 2, false, sf_host_round,
+                                 sf_order_interleaved},
+    [SF_SCHEDULE_ZB_H1] = {"zb-h1", false, 1, 1, true, sf_host_round, sf_order_zb_h1},
+    [SF_SCHEDULE_ZB_V] = {"zb-v", false, 2, 2, true, sf_host_down_and_up, sf_order_zb_v},
+    [SF_SCHEDULE_CHIMERA] = {"chimera", false, 1, 1, false, sf_host_both_ways, sf_order_found},
+    [SF_SCHEDULE_DUALPIPE] = {"dualpipe", false, 1, 1, true, sf_host_both_ways, sf_order_found},
+    [SF_SCHEDULE_3F1B] = {"3f1b", true, 3, 1, false, sf_host_round, sf_order_recycled},
+    [SF_SCHEDULE_SEARCH] = {"search", true, 1, 1, false, sf_host_round, sf_order_found},
+    [SF_SCHEDULE_INTERLACED] = {"interlaced", false, 1, 1, false, sf_host_shared, sf_order_found},
+};
+enum { NAMES = sizeof table / sizeof *table, MOST_CHUNKS = 1024 };
+
+const char *sf_schedule_names(void)
+{
+    return "gpipe, 1f1b, interleaved[:CHUNKS], zb-h1, zb-v, chimera, dualpipe, 3f1b[:PASSES], "
+           "interlaced, search[:CHUNKS]";
+}
+
+static sf_status unknown(const char *text, sf_diag *diag)
+{
+    sf_nearest nearest = {.text = sf_str_of(text)};
+    for (uint32_t i = 0; i < NAMES; i++)
+        sf_nearest_try(&nearest, table[i].name);
+    sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no schedule \"%.100s\"; there are %s", text,
+            sf_schedule_names());
+    return nearest.best ? sf_hint(diag, "did you mean %s?", nearest.best) : SF_EUSAGE;
+}
+
+sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *diag)
+{
+    sf_str all = sf_str_of(text);
+    for (uint32_t i = 0; i < NAMES; i++) {
+        const named *it = &table[i];
+        if (!sf_str_starts(all, it->name))
+            continue;
+        sf_str rest = {all.at + strlen(it->name), all.length - strlen(it->name)};
+        int64_t count = it->chunks;
+        if (rest.length > 0) {
+            if (rest.at[0] != ':')
+                continue;
+            rest = (sf_str){rest.at + 1, rest.length - 1};
+            if (!it->counted)
+                return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the schedule %s takes no number",
+                               it->name);
+            if (!sf_number_int(rest, &count) || count < it->least || count > MOST_CHUNKS)
+                return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                               "the number in \"%.100s\" must be between %" PRIu32 " and %d", text,
+                               it->least, MOST_CHUNKS);
+        }
+        *out = (sf_schedule_kind){(sf_schedule_name)i, (uint32_t)count};
+        return SF_OK;
+    }
+    return unknown(text, diag);
+}
+
+void sf_schedule_kind_text(sf_schedule_kind kind, char out[32])
+{
+    const named *it = &table[kind.name];
+    if (it->counted)
+        snprintf(out, 32, "%s:%" PRIu32, it->name, kind.chunks);
+    else
+        snprintf(out, 32, "%s", it->name);
+}
+
+bool sf_schedule_goes_by_times(const char *name)
+{
+    sf_schedule_kind kind;
+    return sf_schedule_parse(name, &kind, NULL) == SF_OK &&
+           (kind.name == SF_SCHEDULE_INTERLACED || kind.name == SF_SCHEDULE_SEARCH);
+}
+
+bool sf_schedule_shares(const char *name)
+{
+    sf_schedule_kind kind;
+    return sf_schedule_parse(name, &kind, NULL) == SF_OK &&
+           table[kind.name].hosts == sf_host_shared;
+}
+
+uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups)
+{
+    return kind.chunks * ngroups;
+}
+
+bool sf_schedule_splits_weights(sf_schedule_kind kind)
+{
+    return table[kind.name].splits_weights;
+}
+
+/* Making */
+
+static uint32_t count_shared(const sf_pipe *pipe, const bool *shared)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; shared && s < pipe->nstages; s++)
+        count += shared[s];
+    return count;
+}
+
+static sf_status check_turns(sf_schedule_kind kind, const sf_pipe *pipe, sf_diag *diag)
+{
+    uint32_t p = pipe->ngroups, m = pipe->nturns;
+    const char *name = table[kind.name].name;
+    if (kind.name == SF_SCHEDULE_INTERLEAVED && m % p != 0) {
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                "%s hands turns on in rounds of as many as there are groups: %" PRIu32
+                " turns are no multiple of %" PRIu32 " groups",
+                name, m, p);
+        return sf_hint(diag, "take %" PRIu32 " turns, or the schedule 1f1b", (m / p + 1) * p);
+    }
+    if (table[kind.name].hosts == sf_host_both_ways && m < 2)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s goes both ways, so it needs at least two turns", name);
+    return SF_OK;
+}
+
+static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const bool *shared,
+                               sf_diag *diag)
+{
+    const char *name = table[kind.name].name;
+    uint32_t p = pipe->ngroups, m = pipe->nturns, nshared = count_shared(pipe, shared);
+    if (p == 0 || p > SF_MOST_GROUPS || m == 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "a pipeline has 1 to %d groups of devices and at least one turn",
+                       SF_MOST_GROUPS);
+    if (nshared > 0 && kind.name != SF_SCHEDULE_INTERLACED)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s has no stages that all groups share; interlaced has", name);
+    uint32_t wanted = sf_schedule_stages(kind, p);
+    if (pipe->nstages - nshared != wanted)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s on %" PRIu32 " groups has %" PRIu32 " stages%s, not %" PRIu32, name, p,
+                       wanted, nshared ? " besides those that all share" : "",
+                       pipe->nstages - nshared);
+    if ((uint64_t)pipe->nstages * m > SF_MOST_TASKS / SF_PASSES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
+                       pipe->nstages, m, SF_MOST_TASKS);
+    for (uint32_t e = 0; e < pipe->nedges; e++)
+        if (pipe->edges[e].from >= pipe->edges[e].to || pipe->edges[e].to >= pipe->nstages)
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                           "stages must be numbered so that edges go to higher ones: %" PRIu32
+                           " to %" PRIu32 " does not",
+                           pipe->edges[e].from, pipe->edges[e].to);
+    return check_turns(kind, pipe, diag);
+}
+
+static void set_hosts(sf_scheduling *s, host_function *host)
+{
+    uint64_t *hosts = SF_ARRAY(s->arena, (size_t)s->pipe.nstages * s->pipe.nturns, uint64_t);
+    for (uint32_t stage = 0; stage < s->pipe.nstages; stage++)
+        for (uint32_t i = 0; i < s->pipe.nturns; i++)
+            hosts[(size_t)stage * s->pipe.nturns + i] = host(s, stage, i);
+    s->pipe.hosts = hosts;
+}
+
+/* Room for all tasks of each group. */
+static void set_lists(sf_scheduling *s)
+{
+    uint32_t counts[SF_MOST_GROUPS] = {0};
+    for (size_t i = 0; i < (size_t)s->pipe.nstages * s->pipe.nturns; i++)
+        for (uint64_t rest = s->pipe.hosts[i]; rest; rest &= rest - 1)
+            counts[__builtin_ctzll(rest)] += SF_PASSES;
+    s->out->ntasks = SF_ARRAY(s->arena, s->pipe.ngroups, uint32_t);
+    s->out->tasks = SF_ARRAY(s->arena, s->pipe.ngroups, sf_stage_task *);
+    for (uint32_t g = 0; g < s->pipe.ngroups; g++)
+        s->out->tasks[g] = SF_ARRAY(s->arena, counts[g], sf_stage_task);
+}
+
+static const bool *share_ends(const sf_pipe *pipe, sf_arena *arena)
+{
+    bool *shared = SF_ARRAY(arena, pipe->nstages + 1, bool);
+    if (pipe->nstages > 0)
+        shared[0] = shared[pipe->nstages - 1] = true;
+    return shared;
+}
+
+sf_status sf_schedule_make(sf_schedule_kind kind, const sf_pipe *pipe, const bool *shared,
+                           sf_arena *arena, sf_schedule *out, sf_diag *diag)
+{
+    const named *it = &table[kind.name];
+    if (kind.name == SF_SCHEDULE_INTERLACED && !shared)
+        shared = share_ends(pipe, arena);
+    SF_TRY(check_numbers(kind, pipe, shared, diag));
+    sf_scheduling s = {*pipe, shared, kind.chunks, out, arena, diag};
+    s.pipe.splits_weights |= it->splits_weights;
+    if (kind.name != SF_SCHEDULE_INTERLACED)
+        s.shared = NULL;
+    set_hosts(&s, it->hosts);
+    set_lists(&s);
+    SF_TRY(it->order(&s));
+    out->pipe = s.pipe;
+    return sf_schedule_check(out, diag);
+}

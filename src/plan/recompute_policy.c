@@ -1,0 +1,424 @@
+#include "plan/recompute_policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "ir/name.h"
+#include "ir/opdef.h"
+#include "ir/uses.h"
+#include "op/flops.h"
+#include "op/op.h"
+#include "op/slots.h"
+#include "plan/layer_parts.h"
+#include "plan/pin.h"
+
+/* Products of no more than so many terms are cheap: the heads of attention are shorter, hidden sizes longer. */
+enum { FEW_TERMS = 256 };
+
+typedef struct choosing {
+    const sf_graph *graph;
+    sf_plan *plan;
+    sf_diag *diag;
+    sf_arena arena;
+    sf_uses uses;
+    bool *is_fixed; /* by node: sf_find_fixed */
+    sf_layers layers;
+    sf_light light;
+    uint32_t group; /* layers that are taken together */
+    bool in_parts;  /* each is computed again in parts */
+} choosing;
+
+/* Part of it would have to be sent again. Along an axis of one rank there is nobody to send to. */
+static bool is_partial(const choosing *c, const sf_node *node)
+{
+    const sf_mesh *mesh = &c->plan->mesh;
+    const sf_layout *layouts = &c->plan->nodes[node->id][node->noperands];
+    for (uint32_t r = 0; r < node->nresults; r++)
+        for (int a = 0; a < mesh->naxes; a++)
+            if (layouts[r].axes[a].kind == SF_PARTIAL && mesh->axes[a].size > 1)
+                return true;
+    return false;
+}
+
+/* A loop takes long, and what it makes is mostly all that its backward pass reads: only the text may want it. */
+static bool can_be_again(const choosing *c, const sf_node *node)
+{
+    return sf_can_run_again(c->graph, node) && !c->is_fixed[node->id] && !is_partial(c, node) &&
+           (node->nregions == 0 || node->again);
+}
+
+/* Marking */
+
+/* A node of the forward pass in another of these layers, or parts of layers, reads it, and needs it; or it is a result. */
+static bool leaves(const choosing *c, const sf_layers *layers, const sf_node *node)
+{
+    for (uint32_t r = 0; r < node->nresults; r++) {
+        sf_value value = node->result + r;
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+            uint32_t user = c->uses.at[u].node;
+            if (user == SF_NONE ||
+                (c->graph->nodes[user]->phase == SF_FORWARD && !c->light.is_light[node->id] &&
+                 layers->of[user] != layers->of[node->id]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void mark_layers(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        c->plan->again[node->id] = c->layers.of[node->id] != SF_NO_LAYER && can_be_again(c, node) &&
+                                   !leaves(c, &c->layers, node);
+    }
+}
+
+/* Of a layer that is computed again in parts, what leaves a part stays until the backward pass has gone through the layer; the rest
+ * is made on the way to that, and once more where the backward pass goes through its part. The last part, which nothing that
+ * is marked leaves, is on the way to nothing. */
+static void mark_parts(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    bool *again = c->plan->again;
+    sf_layers parts = sf_find_layer_parts(c->graph, c->is_fixed, &c->light, &c->layers, &c->arena);
+    bool *goes_on = SF_ARRAY(&c->arena, (size_t)parts.count + 1, bool);
+    c->plan->twice = SF_ARRAY(&c->plan->arena, c->graph->nnodes, bool);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        bool is_left = parts.of[node->id] != SF_NO_LAYER && leaves(c, &parts, node);
+        c->plan->twice[node->id] = again[node->id] && !is_left;
+        goes_on[parts.of[node->id]] = goes_on[parts.of[node->id]] || (again[node->id] && is_left);
+    }
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        uint32_t part = parts.of[node->id];
+        c->plan->twice[node->id] = c->plan->twice[node->id] && part != SF_NO_LAYER && goes_on[part];
+    }
+}
+
+/* Whether a later phase reads the node, or what it makes is read by a twin. */
+static bool is_wanted(const choosing *c, const sf_node *node)
+{
+    bool is_wanted = false;
+    for (uint32_t r = 0; r < node->nresults && !is_wanted; r++) {
+        sf_value value = node->result + r;
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+            uint32_t user = c->uses.at[u].node;
+            is_wanted =
+                is_wanted || (user != SF_NONE &&
+                              (c->graph->nodes[user]->phase != SF_FORWARD || c->plan->again[user]));
+        }
+    }
+    return is_wanted;
+}
+
+/* What no later phase asks for has no twin: forward passes without a backward pass, what is made for other layers alone. Who reads a
+ * node stands behind it. */
+static void drop_unwanted(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = top->nnodes; i-- > 0;) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (c->plan->again[node->id])
+            c->plan->again[node->id] = is_wanted(c, node);
+        if (c->plan->twice)
+            c->plan->twice[node->id] = c->plan->twice[node->id] && c->plan->again[node->id];
+    }
+}
+
+/* What the text computes again. */
+static sf_status mark_as_text(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        c->plan->again[node->id] = node->again && can_be_again(c, node);
+    }
+    return SF_OK;
+}
+
+static void find_layers(choosing *c)
+{
+    c->layers = sf_find_layers(c->graph, &c->uses, c->is_fixed, c->group, &c->arena);
+}
+
+/* Bytes that a loop of the forward pass hands to later phases. */
+static int64_t bytes_kept_by(const choosing *c, const sf_node *loop)
+{
+    int64_t bytes = 0;
+    for (uint32_t r = 0; r < loop->nresults; r++) {
+        sf_value value = loop->result + r;
+        bool is_late = false;
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+            uint32_t user = c->uses.at[u].node;
+            is_late = is_late || (user != SF_NONE && c->graph->nodes[user]->phase != SF_FORWARD);
+        }
+        bytes += is_late ? sf_type_bytes(sf_type_of(c->graph, value)) : 0;
+    }
+    return bytes;
+}
+
+/* The loop that keeps the most; NULL where none keeps anything. */
+static const sf_node *find_keeping_loop(const choosing *c, int64_t *bytes)
+{
+    const sf_node *most = NULL;
+    *bytes = 0;
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (!sf_is(node, SF_OP_WHILE) || node->phase != SF_FORWARD ||
+            bytes_kept_by(c, node) <= *bytes)
+            continue;
+        most = node;
+        *bytes = bytes_kept_by(c, node);
+    }
+    return most;
+}
+
+static sf_status hint_at_unrolling(const sf_node *loop, sf_diag *diag)
+{
+    if (sf_trips_of(loop) >= 1)
+        return sf_hint(diag, "option unroll, of %.0f or more, takes its turns apart",
+                       sf_trips_of(loop));
+    return sf_hint(diag,
+                   "a loop whose number of turns is known can be taken apart by option unroll");
+}
+
+static sf_status mark_by_layer(choosing *c)
+{
+    find_layers(c);
+    if (c->layers.count < 2) {
+        int64_t bytes;
+        const sf_node *loop = find_keeping_loop(c, &bytes);
+        sf_fail(c->diag, SF_EWRONG, loop ? loop->loc : SF_NOWHERE,
+                "recompute: no layers are seen in this step: neither scopes that are counted nor "
+                "places where its forward pass is narrow%s",
+                loop ? "; this loop, which stays, is not looked into" : "");
+        return loop ? hint_at_unrolling(loop, c->diag) : SF_EWRONG;
+    }
+    mark_layers(c);
+    return SF_OK;
+}
+
+static int64_t count_terms(const choosing *c, const sf_node *node)
+{
+    const sf_type *left = sf_type_of(c->graph, node->operands[0]);
+    const sf_attr *dims = node->attrs[SF_DOT_LHS_CONTRACTING];
+    int64_t terms = 1;
+    for (int i = 0; dims && i < dims->count; i++)
+        terms *= left->dims[dims->ints[i]];
+    return terms;
+}
+
+static bool is_cheap(const choosing *c, const sf_node *node)
+{
+    return sf_is(node, SF_OP_DOT_GENERAL) ? count_terms(c, node) <= FEW_TERMS
+                                          : sf_op_is_light(node);
+}
+
+static sf_status mark_cheap(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        c->plan->again[node->id] = can_be_again(c, node) && is_cheap(c, node);
+    }
+    return SF_OK;
+}
+
+/* Within layers as by layer, what is cheap elsewhere. */
+static sf_status mark_fully(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    find_layers(c);
+    if (c->layers.count < 2)
+        return mark_cheap(c);
+    mark_layers(c);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (c->layers.of[node->id] == SF_NO_LAYER)
+            c->plan->again[node->id] = can_be_again(c, node) && is_cheap(c, node);
+    }
+    if (c->in_parts)
+        mark_parts(c);
+    return SF_OK;
+}
+
+static sf_status mark_scope(choosing *c, const char *pattern)
+{
+    const sf_block *top = c->graph->top;
+    bool found = false;
+    c->layers.count++;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (node->phase != SF_FORWARD || !sf_name_is_in(pattern, node->scope->path))
+            continue;
+        c->layers.of[node->id] = c->layers.count;
+        found = true;
+    }
+    if (found)
+        return SF_OK;
+    return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
+                   "recompute: \"%s\" is none of none, text, layer, parts, cheap and full, nor a "
+                   "scope of the step",
+                   pattern);
+}
+
+/* Ops by their numbers, "#17+18". */
+static sf_status mark_numbered(choosing *c, const char *numbers)
+{
+    c->layers.count++;
+    for (const char *at = numbers; *at;) {
+        char *end;
+        unsigned long id = strtoul(at + 1, &end, 10);
+        if (end == at + 1 || id >= c->graph->nnodes || (*end && *end != '+') ||
+            c->graph->nodes[id]->phase != SF_FORWARD)
+            return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
+                           "recompute: \"%s\" does not number ops of the forward pass", numbers);
+        c->layers.of[id] = c->layers.count;
+        at = end;
+    }
+    return SF_OK;
+}
+
+static sf_status mark_by_scopes(choosing *c, const char *how)
+{
+    for (const char *at = how; *at;) {
+        size_t length = strcspn(at, ",");
+        const char *pattern = sf_arena_string(&c->arena, at, length);
+        SF_TRY(*pattern == '#' ? mark_numbered(c, pattern) : mark_scope(c, pattern));
+        at += length + (at[length] == ',');
+    }
+    mark_layers(c);
+    return SF_OK;
+}
+
+/* Whether the text is the word, or the word with a number of layers behind it. */
+static bool is_word(const char *text, const char *word, uint32_t *group)
+{
+    size_t length = strlen(word);
+    char *end;
+    if (strncmp(text, word, length) != 0)
+        return false;
+    *group = 1;
+    if (text[length] == '\0')
+        return true;
+    unsigned long number = text[length] == ':' ? strtoul(text + length + 1, &end, 10) : 0;
+    *group = number > 0 && number < UINT32_MAX && *end == '\0' ? (uint32_t)number : 0;
+    return *group > 0;
+}
+
+static void open_choosing(choosing *c)
+{
+    c->uses = sf_uses_of(c->graph, &c->arena);
+    c->layers.of = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
+    c->is_fixed = sf_find_fixed(c->graph, &c->arena);
+    c->light = sf_find_light(c->graph, &c->uses, c->is_fixed, &c->arena);
+}
+
+sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
+{
+    choosing c = {.graph = graph,
+                  .plan = plan,
+                  .diag = diag,
+                  .group = 1,
+                  .in_parts = how && strcmp(how, "parts") == 0};
+    bool as_text = !how || strcmp(how, "text") == 0;
+    how = as_text ? "text" : how;
+    plan->again = plan->twice = NULL;
+    plan->recompute = "";
+    if (strcmp(how, "none") == 0 || (as_text && !sf_text_has_again(graph)))
+        return SF_OK;
+    plan->again = SF_ARRAY(&plan->arena, graph->nnodes, bool);
+    plan->recompute = sf_arena_string(&plan->arena, how, strlen(how));
+    open_choosing(&c);
+    sf_status status = as_text                           ? mark_as_text(&c)
+                       : is_word(how, "layer", &c.group) ? mark_by_layer(&c)
+                       : is_word(how, "full", &c.group)  ? mark_fully(&c)
+                       : c.in_parts                      ? mark_fully(&c)
+                       : strcmp(how, "cheap") == 0       ? mark_cheap(&c)
+                                                         : mark_by_scopes(&c, how);
+    sf_arena_free(&c.arena);
+    return status;
+}
+
+sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
+{
+    choosing c = {.graph = graph, .plan = plan};
+    SF_TRY(sf_plan_spare(graph, plan, how, diag));
+    if (!plan->again)
+        return SF_OK;
+    c.uses = sf_uses_of(graph, &c.arena);
+    drop_unwanted(&c);
+    plan->twice = plan->twice && memchr(plan->twice, 1, graph->nnodes) ? plan->twice : NULL;
+    sf_arena_free(&c.arena);
+    return SF_OK;
+}
+
+const bool *sf_again_by(const sf_graph *graph, const char *how, sf_arena *arena)
+{
+    sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
+    bool *out = NULL;
+    if (sf_plan_recompute(graph, plan, how, NULL) == SF_OK && plan->again)
+        out = sf_arena_copy(arena, plan->again, graph->nnodes * sizeof *out);
+    sf_plan_free(plan);
+    return out;
+}
+
+bool sf_text_has_again(const sf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->again && sf_can_run_again(graph, node))
+            return true;
+    }
+    return false;
+}
+
+sf_twinned sf_twin_as_text(const sf_graph *graph)
+{
+    sf_pool *pool = sf_pool_derive(graph->pool);
+    sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
+    sf_plan_recompute(graph, plan, NULL, NULL);
+    sf_twinned twinned = sf_twin_step(graph, plan, pool);
+    sf_plan_free(plan);
+    sf_pool_release(pool);
+    return twinned;
+}
+
+void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
+{
+    choosing c = {.graph = graph};
+    int64_t bytes;
+    if (!plan->again || strcmp(plan->recompute, "text") == 0)
+        return;
+    c.uses = sf_uses_of(graph, &c.arena);
+    const sf_node *loop = find_keeping_loop(&c, &bytes);
+    if (loop) {
+        sf_warn(diag, loop->loc,
+                "recompute: this loop stays, and the %s of the whole step that it keeps for the "
+                "backward pass are not computed again",
+                sf_text_bytes((double)bytes).at);
+        hint_at_unrolling(loop, diag);
+    }
+    sf_arena_free(&c.arena);
+}
+
+uint32_t sf_count_layers(const sf_graph *graph)
+{
+    choosing c = {.graph = graph, .group = 1};
+    open_choosing(&c);
+    find_layers(&c);
+    sf_arena_free(&c.arena);
+    return c.layers.count;
+}
+
+uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; plan->again && n < graph->nnodes; n++)
+        count += plan->again[n];
+    return count;
+}

@@ -1,0 +1,184 @@
+/* Small loops beside each other, for a target that launches those as one (prog/fused_launch.h).
+ *
+ * All other instructions stay in their order. A small loop is held back until somebody needs what it makes, or until the end;
+ * when one has to go, all go along that are ready and that somebody needs, those whose turn would come later, too. So what is
+ * made from arguments stands at the beginning, updates stand at the end, and what has its place between two others
+ * stays there. Before the end, little is moved ahead, and little is held back: what that keeps in memory is no more.
+ */
+#include "prog/edit_program.h"
+#include "prog/fused_launch.h"
+#include "prog/instruction_deps.h"
+#include "prog/lower/lowering.h"
+
+/* Bytes of the arena that loops read which are held back, and as many that those write which were moved ahead: what lives longer for
+ * it. */
+enum { MOST_KEPT = 16 << 20 };
+
+typedef struct bringing {
+    sf_program *p;
+    sf_deps deps;
+    uint32_t *waits;        /* by instruction: those before it that have not been taken */
+    uint32_t *first, *then; /* by instruction: those behind it, as `deps` has those before it */
+    bool *is_small, *is_done;
+    bool *follows_beside;     /* what it touches may be on its way: it does not go ahead */
+    uint32_t *ready, *others; /* small loops that nothing is before, taken ones among them */
+    uint32_t nready;
+    int64_t held, ahead;
+    uint32_t *order;
+    uint32_t count;
+} bringing;
+
+static bool is_needed(const bringing *b, uint32_t index)
+{
+    return b->first[index] < b->first[index + 1];
+}
+
+static int64_t arena_bytes(const bringing *b, const sf_view *views, uint32_t count)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const sf_buffer *buffer = &b->p->buffers[views[i].buffer];
+        bytes += buffer->home == SF_HOME_ARENA ? buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+/* What lives longer because the loop is held back, or because it went ahead. */
+static int64_t held_by(const bringing *b, uint32_t index)
+{
+    return arena_bytes(b, b->p->insts[index].in, b->p->insts[index].nin);
+}
+
+static int64_t ahead_by(const bringing *b, uint32_t index)
+{
+    return arena_bytes(b, b->p->insts[index].out, b->p->insts[index].nout);
+}
+
+static void link_behind(bringing *b, sf_arena *scratch)
+{
+    uint32_t count = (uint32_t)b->p->ninsts, *at = SF_ARRAY(scratch, count + 1, uint32_t);
+    b->first = SF_ARRAY(scratch, count + 2, uint32_t);
+    b->then = SF_ARRAY(scratch, b->deps.first[count] + 1, uint32_t);
+    for (uint32_t i = 0; i < b->deps.first[count]; i++)
+        b->first[b->deps.before[i] + 1]++;
+    for (uint32_t i = 0; i < count; i++) {
+        b->first[i + 1] += b->first[i];
+        at[i] = b->first[i];
+    }
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t d = b->deps.first[i]; d < b->deps.first[i + 1]; d++) {
+            uint32_t before = b->deps.before[d];
+            b->then[at[before]++] = i;
+            b->follows_beside[i] = b->follows_beside[i] || sf_goes_beside(&b->p->insts[before]);
+            b->waits[i]++;
+        }
+}
+
+static void note_ready(bringing *b, uint32_t index)
+{
+    if (b->is_small[index] && b->waits[index] == 0)
+        b->ready[b->nready++] = index;
+}
+
+static void take(bringing *b, uint32_t index)
+{
+    b->is_done[index] = true;
+    b->order[b->count++] = index;
+    for (uint32_t i = b->first[index]; i < b->first[index + 1]; i++) {
+        b->waits[b->then[i]]--;
+        note_ready(b, b->then[i]);
+    }
+}
+
+/* Whether a small loop that is ready goes along with those before instruction `now`. */
+static bool goes_along(bringing *b, uint32_t index, uint32_t now, bool ends_too)
+{
+    if (!is_needed(b, index) && !ends_too)
+        return false;
+    if (index < now) {
+        b->held -= held_by(b, index);
+        return true;
+    }
+    if (b->follows_beside[index] || b->ahead + ahead_by(b, index) > MOST_KEPT)
+        return false;
+    b->ahead += ahead_by(b, index);
+    return true;
+}
+
+/* Takes those that are ready now; what gets ready thereby is of the next round. Returns whether there were any. */
+static bool take_round(bringing *b, uint32_t now, bool ends_too)
+{
+    uint32_t count = b->nready, *round = b->ready;
+    uint32_t taken = b->count;
+    b->ready = b->others;
+    b->others = round;
+    b->nready = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (goes_along(b, round[i], now, ends_too))
+            take(b, round[i]);
+        else
+            b->ready[b->nready++] = round[i];
+    }
+    return b->count > taken;
+}
+
+/* Those that are needed first, so that all others can go at once. */
+static void take_rest(bringing *b, uint32_t now)
+{
+    while (take_round(b, now, false))
+        ;
+    take_round(b, now, true);
+}
+
+static void come_to(bringing *b, uint32_t index)
+{
+    if (b->is_done[index]) {
+        b->ahead -= ahead_by(b, index);
+    } else if (b->is_small[index]) {
+        b->held += held_by(b, index);
+        if (b->held > MOST_KEPT)
+            take_rest(b, index + 1);
+    } else {
+        while (b->waits[index] > 0)
+            take_round(b, index, false);
+        take(b, index);
+    }
+}
+
+static void follow_order(lowering *l, const bringing *b, size_t nbefore, sf_arena *scratch)
+{
+    uint32_t *place = SF_ARRAY(scratch, b->count, uint32_t);
+    for (uint32_t i = 0; i < b->count; i++)
+        place[b->order[i]] = i;
+    for (size_t i = 0; i < nbefore; i++)
+        l->now[i] = place[l->now[i]];
+}
+
+void bring_together(lowering *l)
+{
+    sf_program *p = l->program;
+    size_t count = p->ninsts;
+    sf_arena scratch = {0};
+    if (l->target->small_bytes == 0)
+        return;
+    bringing b = {.p = p, .deps = sf_deps_of(p, &scratch)};
+    b.waits = SF_ARRAY(&scratch, count, uint32_t);
+    b.is_small = SF_ARRAY(&scratch, count, bool);
+    b.is_done = SF_ARRAY(&scratch, count, bool);
+    b.follows_beside = SF_ARRAY(&scratch, count, bool);
+    b.ready = SF_ARRAY(&scratch, count, uint32_t);
+    b.others = SF_ARRAY(&scratch, count, uint32_t);
+    b.order = SF_ARRAY(&scratch, count, uint32_t);
+    link_behind(&b, &scratch);
+    for (uint32_t i = 0; i < count; i++) {
+        b.is_small[i] = sf_is_small_loop(p, &p->insts[i]);
+        note_ready(&b, i);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        come_to(&b, i);
+    while (b.count < count)
+        take_rest(&b, (uint32_t)count);
+    follow_order(l, &b, l->nnow, &scratch);
+    sf_program_arrange(p, b.order, count);
+    sf_arena_free(&scratch);
+}

@@ -1,0 +1,217 @@
+#include <string.h>
+
+#include "op/slots.h"
+#include "op/util.h"
+#include "prog/lower/lowering.h"
+
+/* The dimensions of an operand of a dot, grouped. */
+typedef struct groups {
+    sf_ints batch, sum;
+    int nfree;
+    int64_t free[SF_MAX_RANK];
+} groups;
+
+static groups group_dims(const sf_op *op, int operand)
+{
+    groups g = {.batch = sf_op_ints(op, SF_DOT_LHS_BATCH + operand),
+                .sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING + operand)};
+    for (int i = 0; i < op->in[operand]->rank; i++) {
+        bool taken = false;
+        for (int j = 0; j < g.batch.count; j++)
+            taken = taken || g.batch.at[j] == i;
+        for (int j = 0; j < g.sum.count; j++)
+            taken = taken || g.sum.at[j] == i;
+        if (!taken)
+            g.free[g.nfree++] = i;
+    }
+    return g;
+}
+
+/* One stride for several dimensions, major to minor; false when there is none. */
+static bool one_stride(const sf_view *view, int count, const int64_t *dims, int64_t *stride)
+{
+    int64_t expected = 0;
+    *stride = 1;
+    bool any = false;
+    for (int i = count - 1; i >= 0; i--) {
+        if (view->dims[dims[i]] == 1)
+            continue;
+        if (!any)
+            *stride = expected = view->strides[dims[i]];
+        else if (view->strides[dims[i]] != expected)
+            return false;
+        any = true;
+        expected *= view->dims[dims[i]];
+    }
+    return true;
+}
+
+bool is_turned(const lowering *l, sf_dtype dtype)
+{
+    return l->target->turns && l->target->turns(dtype);
+}
+
+static bool has_strides(const sf_view *view, const groups *g)
+{
+    int64_t stride;
+    return one_stride(view, g->nfree, g->free, &stride) &&
+           one_stride(view, g->sum.count, g->sum.at, &stride);
+}
+
+/* Whether what is summed lies side by side. */
+static bool sums_beside(const sf_view *view, const groups *g)
+{
+    int64_t stride;
+    return one_stride(view, g->sum.count, g->sum.at, &stride) && stride == 1;
+}
+
+/* The operand as a copy that was made for another product, where what is summed here lies side by side, too; or NULL. */
+static const sf_view *turned_before(const lowering *l, const sf_node *node, int operand,
+                                    const groups *g)
+{
+    const sf_view *view = l->values[value_of(l, node->operands[operand])].turned;
+    return view && sums_beside(view, g) && has_strides(view, g) ? view : NULL;
+}
+
+/* The operand as a copy that stands in the order batch, free, sum. */
+static sf_view turned_of(lowering *l, const sf_node *node, int operand, const groups *g)
+{
+    const sf_view *before = turned_before(l, node, operand, g);
+    if (before)
+        return *before;
+    int64_t order[SF_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < g->batch.count; i++)
+        order[rank++] = g->batch.at[i];
+    for (int i = 0; i < g->nfree; i++)
+        order[rank++] = g->free[i];
+    for (int i = 0; i < g->sum.count; i++)
+        order[rank++] = g->sum.at[i];
+    sf_view view = *view_of(l, node->operands[operand]), permuted = view;
+    for (int i = 0; i < rank; i++) {
+        permuted.dims[i] = view.dims[order[i]];
+        permuted.strides[i] = view.strides[order[i]];
+    }
+    sf_view copy = copy_of(l, &permuted, node), out = copy;
+    for (int i = 0; i < rank; i++) {
+        out.dims[order[i]] = copy.dims[i];
+        out.strides[order[i]] = copy.strides[i];
+    }
+    l->values[value_of(l, node->operands[operand])].turned =
+        sf_arena_copy(&l->scratch, &out, sizeof out);
+    return out;
+}
+
+/* The operand with a stride for each of its groups, and what is summed side by side where the target wants that: as it is, or as a
+ * copy. */
+static sf_view matrix_of(lowering *l, const sf_node *node, int operand, const groups *g)
+{
+    const sf_view *view = view_of(l, node->operands[operand]);
+    bool stands = has_strides(view, g) && (sums_beside(view, g) || !is_turned(l, view->dtype));
+    return stands ? *view : turned_of(l, node, operand, g);
+}
+
+static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
+{
+    int64_t size = 1;
+    for (int i = 0; i < count; i++)
+        size *= view->dims[dims[i]];
+    return size;
+}
+
+/* Units that round f32 want what is summed to lie side by side in one factor at least. Where it does in neither, one that was
+ * turned before is taken, else, for a large product, one is turned: the smaller, or the second, which in the gradient of a weight is
+ * what other weights were multiplied by as well. */
+static void turn_one(lowering *l, const sf_node *node, const groups g[2], sf_view in[2])
+{
+    double flops = 2 * (double)size_of(&in[0], g[0].sum.count, g[0].sum.at) *
+                   (double)size_of(&in[0], g[0].batch.count, g[0].batch.at);
+    for (int i = 0; i < 2; i++) {
+        if (sums_beside(&in[i], &g[i]))
+            return;
+        flops *= (double)size_of(&in[i], g[i].nfree, g[i].free);
+    }
+    int64_t counts[] = {sf_view_count(&in[0]), sf_view_count(&in[1])};
+    int smaller = counts[0] < counts[1] ? 0 : 1;
+    bool saves = flops >= l->target->turn_flops + (double)counts[smaller] * l->target->turn_element;
+    int which = turned_before(l, node, 0, &g[0])   ? 0
+                : turned_before(l, node, 1, &g[1]) ? 1
+                : saves                            ? smaller
+                                                   : -1;
+    if (which >= 0)
+        in[which] = turned_of(l, node, which, &g[which]);
+}
+
+/* The product in the order in which the one transpose that reads it wants it; false where there is none, or
+ * no matrix library writes so: rows or columns have to lie side by side. */
+static bool lay_transposed(const lowering *l, const sf_node *node, int nrows, sf_dot *dot,
+                           sf_view *out)
+{
+    uint32_t reader = l->readers[node->result];
+    if (reader >= SEVERAL || !sf_is(l->graph->nodes[reader], SF_OP_TRANSPOSE) || dot->m == 1 ||
+        dot->n == 1)
+        return false;
+    const sf_node *transpose = l->graph->nodes[reader];
+    const sf_attr *order = transpose->attrs[SF_TRANSPOSE_PERMUTATION];
+    sf_view wanted = sf_view_whole(SF_NONE, sf_type_of(l->graph, transpose->result));
+    int64_t dims[SF_MAX_RANK], row, column;
+    int nbatch = dot->nbatch, rows_end = nbatch + nrows;
+    *out = sf_view_whole(SF_NONE, sf_type_of(l->graph, node->result));
+    for (int i = 0; i < out->rank; i++) {
+        out->strides[order->ints[i]] = wanted.strides[i];
+        dims[i] = i;
+    }
+    if (!one_stride(out, nrows, dims + nbatch, &row) ||
+        !one_stride(out, out->rank - rows_end, dims + rows_end, &column) ||
+        (row != 1 && column != 1))
+        return false;
+    dot->c_row = row;
+    dot->c_column = column;
+    memcpy(dot->c_batch, out->strides, (size_t)nbatch * sizeof *dot->c_batch);
+    return true;
+}
+
+void lower_dot(lowering *l, const sf_node *node)
+{
+    sf_program *p = l->program;
+    sf_op op = op_of(l, node);
+    groups g[2] = {group_dims(&op, 0), group_dims(&op, 1)}, a = g[0], b = g[1];
+    sf_view *in = SF_ARRAY(&p->arena, 2, sf_view);
+    for (int i = 0; i < 2; i++)
+        in[i] = matrix_of(l, node, i, &g[i]);
+    bool is_exact = sf_op_is_exact(&op);
+    if (l->rounds && l->target->turn_flops > 0 && !is_exact && in[0].dtype == SF_F32 &&
+        in[1].dtype == SF_F32)
+        turn_one(l, node, g, in);
+    sf_dot *dot = SF_NEW(&p->arena, sf_dot);
+    dot->nbatch = a.batch.count;
+    dot->m = size_of(&in[0], a.nfree, a.free);
+    dot->n = size_of(&in[1], b.nfree, b.free);
+    dot->k = size_of(&in[0], a.sum.count, a.sum.at);
+    one_stride(&in[0], a.nfree, a.free, &dot->a_row);
+    one_stride(&in[0], a.sum.count, a.sum.at, &dot->a_column);
+    one_stride(&in[1], b.sum.count, b.sum.at, &dot->b_row);
+    one_stride(&in[1], b.nfree, b.free, &dot->b_column);
+    dot->exact = is_exact;
+    dot->c_row = dot->n;
+    dot->c_column = 1;
+    int64_t stride = dot->m * dot->n;
+    for (int i = dot->nbatch - 1; i >= 0; i--) {
+        dot->batch[i] = in[0].dims[a.batch.at[i]];
+        dot->a_batch[i] = in[0].strides[a.batch.at[i]];
+        dot->b_batch[i] = in[1].strides[b.batch.at[i]];
+        dot->c_batch[i] = stride;
+        stride *= dot->batch[i];
+    }
+    uint32_t inst = add_inst(l, SF_INST_DOT, node);
+    p->insts[inst].in = in;
+    p->insts[inst].nin = 2;
+    p->insts[inst].dot = dot;
+    set_results(l, node, inst);
+    sf_view laid;
+    if (lay_transposed(l, node, a.nfree, dot, &laid)) {
+        laid.buffer = p->insts[inst].out[0].buffer;
+        p->insts[inst].out[0] = laid;
+        set_view(l, node->result, &laid);
+    }
+}

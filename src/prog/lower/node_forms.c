@@ -1,0 +1,222 @@
+/* Forms of nodes that loops do better with. What a text takes by an index from each row of a large tensor, the logit of a label,
+ * say, or puts there, its gradient, is an op of its own to it, with all of the tensor in memory before or behind it. And what is
+ * the same for all rows, the scale of a norm, it may convert before it is spread over them, which would be a loop of its own that
+ * the one over rows waits for.
+ *
+ *     gather(convert(x), i)                      convert(gather(x, i))
+ *     scatter(splat, i, u), with one u a row     select(counter == i, splat + u, splat)
+ *     broadcast(convert(convert(x)))             convert(convert(broadcast(x)))
+ */
+#include "ir/clone.h"
+#include "op/indexing.h"
+#include "op/node_builder.h"
+#include "op/slots.h"
+#include "op/util.h"
+#include "prog/lower/lowering.h"
+
+typedef struct forming {
+    const sf_graph *graph;
+    sf_regraph *out;
+} forming;
+
+enum { MOST_MADE = 8, MOST_CONVERTS = 4 }; /* nodes in the place of one; converts that are moved */
+
+/* The convert behind which the gather can be: of a narrower type, of which it takes a part. */
+static const sf_node *convert_before(const sf_graph *graph, const sf_node *node)
+{
+    if (!sf_is(node, SF_OP_GATHER))
+        return NULL;
+    const sf_node *maker = sf_maker(graph, node->operands[0]);
+    if (!maker || !sf_is(maker, SF_OP_CONVERT))
+        return NULL;
+    const sf_type *wide = sf_type_of(graph, maker->result);
+    const sf_type *from = sf_type_of(graph, maker->operands[0]);
+    bool is_part = sf_type_of(graph, node->result)->count < wide->count;
+    return is_part && sf_dtype_get(from->dtype)->bits < sf_dtype_get(wide->dtype)->bits ? maker
+                                                                                        : NULL;
+}
+
+/* The one dimension of the operand that is indexed, all others being rows, in order; -1: it is otherwise. */
+static int picked_dim(const sf_graph *graph, const sf_node *node)
+{
+    const sf_type *operand = sf_type_of(graph, node->operands[0]);
+    const sf_type *indices = sf_type_of(graph, node->operands[1]);
+    const sf_type *types[4];
+    sf_op op = sf_op_of(graph, node, types);
+    sf_indexing indexing = sf_indexing_get(&op, operand, indices);
+    int picked = -1, last = -1;
+    int64_t rows = 1;
+    for (int d = 0; d < operand->rank; d++) {
+        int batch = indexing.batch_of[d];
+        if (batch < 0 && (picked >= 0 || indexing.start_of[d] < 0 || indexing.window_of[d] >= 0))
+            return -1;
+        if (batch < 0) {
+            picked = d;
+            continue;
+        }
+        if (batch <= last)
+            return -1;
+        last = batch;
+        rows *= operand->dims[d];
+    }
+    return indices->count == rows ? picked : -1;
+}
+
+/* Whether it puts one element into each row of a tensor that is otherwise one number. */
+static bool is_picking_scatter(const sf_graph *graph, const sf_node *node)
+{
+    if (!sf_is(node, SF_OP_SCATTER) || node->nresults != 1 || node->nregions > 0)
+        return false;
+    const sf_node *into = sf_maker(graph, node->operands[0]);
+    sf_dtype dtype = sf_type_of(graph, node->result)->dtype;
+    sf_dtype index = sf_type_of(graph, node->operands[1])->dtype;
+    int64_t monoid = node->attrs[SF_SCATTER_BODY]->integer;
+    return into && sf_is(into, SF_OP_CONSTANT) && into->attrs[SF_CONSTANT_VALUE]->dense.splat &&
+           (monoid == SF_MONOID_ADD || monoid == SF_MONOID_SECOND) && sf_is_float(dtype) &&
+           sf_dtype_get(dtype)->bits >= 16 && sf_dtype_get(index)->bits >= 32 &&
+           picked_dim(graph, node) >= 0;
+}
+
+static void add_gather(forming *f, const sf_node *node, const sf_node *convert)
+{
+    const sf_type *type = sf_type_of(f->graph, node->result);
+    sf_dtype from = sf_type_of(f->graph, convert->operands[0])->dtype;
+    const sf_value operands[2] = {f->out->values[convert->operands[0]],
+                                  f->out->values[node->operands[1]]};
+    sf_value narrow =
+        sf_regraph_add(f->out, node, SF_OP_GATHER, 2, operands, node->attrs,
+                       sf_type_get(f->out->graph->pool, from, type->rank, type->dims));
+    f->out->values[node->result] =
+        sf_regraph_add(f->out, node, SF_OP_CONVERT, 1, &narrow, convert->attrs, type);
+}
+
+/* One number a row, everywhere in it. */
+static sf_value spread_rows(forming *f, const sf_node *node, sf_value value, int picked,
+                            const sf_type *shape)
+{
+    sf_pool *pool = f->out->graph->pool;
+    int64_t rows[SF_MAX_RANK], dims[SF_MAX_RANK];
+    int rank = 0;
+    sf_dtype dtype = sf_type_of(f->graph, value)->dtype;
+    for (int d = 0; d < shape->rank; d++)
+        if (d != picked) {
+            dims[rank] = d;
+            rows[rank++] = shape->dims[d];
+        }
+    sf_value row = sf_regraph_add(f->out, node, SF_OP_RESHAPE, 1, &f->out->values[value], NULL,
+                                  sf_type_get(pool, dtype, rank, rows));
+    const sf_attr *along = sf_attr_ints(pool, rank, dims);
+    return sf_regraph_add(f->out, node, SF_OP_BROADCAST_IN_DIM, 1, &row, &along,
+                          sf_type_get(pool, dtype, shape->rank, shape->dims));
+}
+
+static void add_scatter(forming *f, const sf_node *node)
+{
+    sf_pool *pool = f->out->graph->pool;
+    const sf_type *type = sf_type_of(f->graph, node->result);
+    sf_dtype dtype = sf_type_of(f->graph, node->operands[1])->dtype;
+    int picked = picked_dim(f->graph, node);
+    sf_value splat = f->out->values[node->operands[0]];
+    sf_value at = spread_rows(f, node, node->operands[1], picked, type);
+    sf_value update = spread_rows(f, node, node->operands[2], picked, type);
+    const sf_attr *along = sf_attr_int(pool, picked);
+    sf_value counter = sf_regraph_add(f->out, node, SF_OP_IOTA, 0, NULL, &along,
+                                      sf_type_get(pool, dtype, type->rank, type->dims));
+    const sf_attr *equal[2] = {[SF_COMPARE_DIRECTION] = sf_attr_text(pool, sf_str_of("EQ"))};
+    sf_value is_there = sf_regraph_add(f->out, node, SF_OP_COMPARE, 2, (sf_value[]){counter, at},
+                                       equal, sf_type_get(pool, SF_PRED, type->rank, type->dims));
+    if (node->attrs[SF_SCATTER_BODY]->integer == SF_MONOID_ADD)
+        update =
+            sf_regraph_add(f->out, node, SF_OP_ADD, 2, (sf_value[]){splat, update}, NULL, type);
+    f->out->values[node->result] = sf_regraph_add(
+        f->out, node, SF_OP_SELECT, 3, (sf_value[]){is_there, update, splat}, NULL, type);
+}
+
+/* Converts between a broadcast and the argument that they begin with, reshapes among them, where that takes no more bytes than what
+ * they make. */
+typedef struct sunk {
+    const sf_node *converts[MOST_CONVERTS]; /* the last one first */
+    int nconverts;
+    sf_value base;
+    const sf_type *shape; /* before the broadcast */
+} sunk;
+
+static bool find_sunk(const sf_graph *graph, const sf_node *node, sunk *out)
+{
+    if (!sf_is(node, SF_OP_BROADCAST_IN_DIM))
+        return false;
+    *out = (sunk){.base = node->operands[0], .shape = sf_type_of(graph, node->operands[0])};
+    const sf_node *maker;
+    while ((maker = sf_maker(graph, out->base)) && out->nconverts < MOST_CONVERTS &&
+           (sf_is(maker, SF_OP_CONVERT) || sf_is(maker, SF_OP_RESHAPE))) {
+        if (sf_is(maker, SF_OP_CONVERT))
+            out->converts[out->nconverts++] = maker;
+        out->base = maker->operands[0];
+    }
+    const sf_type *base = sf_type_of(graph, out->base);
+    return out->nconverts > 0 && !maker && base->count > 1 &&
+           sf_type_of(graph, node->result)->count > base->count &&
+           sf_dtype_get(base->dtype)->bits <= sf_dtype_get(out->shape->dtype)->bits;
+}
+
+static void add_sunk(forming *f, const sf_node *node, const sunk *s)
+{
+    sf_pool *pool = f->out->graph->pool;
+    const sf_type *type = sf_type_of(f->graph, node->result);
+    sf_dtype dtype = sf_type_of(f->graph, s->base)->dtype;
+    sf_value value = sf_regraph_add(f->out, node, SF_OP_RESHAPE, 1, &f->out->values[s->base], NULL,
+                                    sf_type_get(pool, dtype, s->shape->rank, s->shape->dims));
+    value = sf_regraph_add(f->out, node, SF_OP_BROADCAST_IN_DIM, 1, &value, node->attrs,
+                           sf_type_get(pool, dtype, type->rank, type->dims));
+    for (int i = s->nconverts; i-- > 0;) {
+        const sf_type *to = sf_type_of(f->graph, s->converts[i]->result);
+        value = sf_regraph_add(f->out, node, SF_OP_CONVERT, 1, &value, s->converts[i]->attrs,
+                               sf_type_get(pool, to->dtype, type->rank, type->dims));
+    }
+    f->out->values[node->result] = value;
+}
+
+/* Adds another form of the node, where it has one. */
+static bool add_form(void *context, const sf_node *node, sf_block *to)
+{
+    forming *f = context;
+    const sf_node *convert = convert_before(f->graph, node);
+    sunk s;
+    (void)to;
+    if (convert)
+        add_gather(f, node, convert);
+    else if (is_picking_scatter(f->graph, node))
+        add_scatter(f, node);
+    else if (find_sunk(f->graph, node, &s))
+        add_sunk(f, node, &s);
+    else
+        return false;
+    return true;
+}
+
+static size_t count_forms(const sf_graph *graph, const sf_block *block)
+{
+    size_t count = 0;
+    sunk s;
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]];
+        count += convert_before(graph, node) != NULL || is_picking_scatter(graph, node) ||
+                 find_sunk(graph, node, &s);
+        for (uint32_t r = 0; node->def->control != SF_CONTROL_NONE && r < node->nregions; r++)
+            count += count_forms(graph, node->regions[r]);
+    }
+    return count;
+}
+
+sf_regraph find_forms(const sf_graph *graph)
+{
+    sf_regraph out = {0};
+    forming f = {.graph = graph, .out = &out};
+    size_t count = count_forms(graph, graph->top);
+    if (count == 0)
+        return out;
+    sf_regraph_begin(graph, MOST_MADE * count, &out);
+    sf_regraph_copy(graph, add_form, &f, &out);
+    sf_regraph_end(graph, &out);
+    return out;
+}

@@ -1,0 +1,88 @@
+/* What a plan costs on a cluster, computed once, for text and for JSON.
+ *
+ *     report_explain.c        prices the plan, then one of
+ *     explain_all.c    all of the step
+ *     explain_what.c   some of its tensors, with
+ *     explain_other.c  what other layouts of them would cost
+ *     explain_gathers.c  why gathers of them stand where they do, behind passes
+ *     explain_words.c  words for all of these
+ */
+#ifndef SF_REPORT_REPORT_EXPLAIN_H
+#define SF_REPORT_REPORT_EXPLAIN_H
+
+#include "plan/json/prediction_json.h"
+#include "plan/pin.h"
+#include "report/table.h"
+#include "search/price/node_work.h"
+#include "search/price/price.h"
+#include "sheaf/plan.h"
+
+/* Collectives of one kind along the same axes in one phase. */
+typedef struct sf_explained_moves {
+    sf_move_kind kind;
+    sf_axes axes;
+    sf_phase phase;
+    int64_t count;
+    double bytes, seconds, exposed;
+} sf_explained_moves;
+
+typedef struct sf_explanation {
+    const sf_plan *plan;
+    const sf_graph *graph;
+    const sf_cluster *cluster;
+    sf_show_options options;
+    sf_diag *diag;
+    sf_arena arena;
+    sf_efforts *efforts;
+    sf_costs *costs;
+    const sf_target *target;
+    const sf_full_price *told;
+    /* Seconds that no plan on these devices is below, nor one without stages; found here, whatever the plan's file says. */
+    double bound, unstaged_bound;
+    size_t nkinds, kind_capacity;
+    sf_explained_moves *kinds;
+} sf_explanation;
+
+/* What the plan was made for, where that is another cluster; else NULL. And a layout as people write it. */
+const char *sf_explain_made_for(const sf_explanation *e);
+const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout);
+
+/* Where the peak of memory is. */
+const char *sf_explain_peak(sf_explanation *e);
+
+/* All of the step. */
+void sf_explain_text(sf_explanation *e, sf_buf *out);
+void sf_explain_json(sf_explanation *e, sf_buf *out);
+
+/* What the pattern matches, as text or JSON; SF_EUSAGE when that is nothing. */
+sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out);
+
+/* Another layout of a tensor, and of its like, and what the step takes with the rest chosen again. */
+typedef struct sf_other_layout {
+    sf_value value;
+    const char *layout;
+    double seconds;
+    int64_t memory;
+} sf_other_layout;
+
+/* None for a plan in stages: estimates know no groups. Of up to four arguments and gradients among the values and of two that products make, or else of another,
+ * along each axis; in the arena, the fastest of each first. */
+sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *values,
+                            size_t *nothers, sf_other_layout **out);
+
+/* A gather of an argument that is split, behind the passes of the plan. Instructions are those of the program, or of the body
+ * of the loop that it stands in. */
+typedef struct sf_explained_gather {
+    uint32_t argument;
+    uint32_t inst, reader; /* the first to read it; SF_NONE: nobody there does */
+    bool in_loop;
+    double seconds, exposed;
+    const char *read_by; /* its scope */
+    const char *why;     /* it stands where it does, and not before */
+} sf_explained_gather;
+
+/* Those of the arguments that are wanted, in the order of the program; none where the plan has no passes. In the arena of e. */
+sf_status sf_explain_gathers(sf_explanation *e, const bool *is_wanted, size_t *count,
+                             sf_explained_gather **out);
+
+#endif

@@ -1,0 +1,120 @@
+#include "report/report_time.h"
+
+#include "op/flops.h"
+#include "plan/co_shard.h"
+#include "plan/recompute_policy.h"
+
+double sf_share_again(const sf_plan *plan, const sf_graph *graph)
+{
+    double again = 0, all = sf_step_flops(graph);
+    for (uint32_t i = 0; plan->again && i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        int times = plan->again[node->id] + (plan->twice && plan->twice[node->id]);
+        again += times > 0 ? times * sf_node_flops(graph, node) : 0;
+    }
+    return all > 0 ? again / all : 0;
+}
+
+__attribute__((format(printf, 2, 3))) static const char *say(sf_arena *arena, const char *format,
+                                                             ...)
+{
+    sf_buf text = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    sf_buf_vprintf(&text, format, arguments);
+    va_end(arguments);
+    const char *kept = sf_arena_string(arena, text.text, text.length);
+    sf_buf_free(&text);
+    return kept;
+}
+
+static const char *say_stages(const sf_plan *plan, sf_arena *arena)
+{
+    const sf_pipeline *pipeline = plan->pipeline;
+    return say(arena, "%u, by %s, in %d group%s of ranks", pipeline->stages.count,
+               *pipeline->name ? pipeline->name : "a table", sf_plan_groups(plan),
+               sf_plural((uint64_t)sf_plan_groups(plan)));
+}
+
+static const char *say_again(const sf_plan *plan, const sf_graph *graph, sf_arena *arena)
+{
+    return say(arena, "%u ops of the forward pass, by %s: %.1f %% of the step's compute",
+               sf_count_again(graph, plan), plan->recompute, 100 * sf_share_again(plan, graph));
+}
+
+static const char *say_shards(const sf_plan *plan, sf_arena *arena)
+{
+    const char *text = "";
+    for (int i = 0; i < plan->nco_shards; i++) {
+        const sf_co_shard *c = &plan->co_shards[i];
+        text = say(arena, "%s%s%d, of what %s splits%s%s", text, i > 0 ? "; " : "", c->turns, c->by,
+                   *c->in ? " in " : "", c->in);
+    }
+    return say(arena, "%s, one behind the other in each rank", text);
+}
+
+void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *arena,
+                      sf_fact out[SF_IN_TIME_FACTS])
+{
+    out[0] = (sf_fact){"stages", plan->pipeline ? say_stages(plan, arena) : NULL};
+    out[1] = (sf_fact){"turns", plan->micro_batches > 1
+                                    ? say(arena, "%d micro-batches, whose gradients are added up",
+                                          plan->micro_batches)
+                                    : NULL};
+    out[2] = (sf_fact){"shards", plan->nco_shards > 0 ? say_shards(plan, arena) : NULL};
+    out[3] = (sf_fact){"again", plan->again ? say_again(plan, graph, arena) : NULL};
+    out[4] = (sf_fact){"passes", *plan->passes.list ? plan->passes.list : NULL};
+}
+
+void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out)
+{
+    sf_arena arena = {0};
+    sf_fact facts[SF_IN_TIME_FACTS];
+    sf_in_time_facts(plan, graph, &arena, facts);
+    for (int i = 0; i < SF_IN_TIME_FACTS; i++)
+        if (facts[i].text)
+            sf_buf_printf(out, "  %-*s %s\n", width, facts[i].label, facts[i].text);
+    sf_arena_free(&arena);
+}
+
+void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json)
+{
+    sf_json_add_int(json, "micro_batches", plan->micro_batches > 1 ? plan->micro_batches : 1);
+    sf_co_shards_put(plan, json);
+    if (plan->pipeline) {
+        sf_json_key(json, "pipeline");
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "schedule", plan->pipeline->name);
+        sf_json_add_int(json, "stages", plan->pipeline->stages.count);
+        sf_json_add_int(json, "groups", sf_plan_groups(plan));
+        sf_json_end_object(json);
+    }
+    if (*plan->passes.list)
+        sf_json_add_string(json, "pass_list", plan->passes.list);
+    if (!plan->again)
+        return;
+    sf_json_key(json, "recompute");
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "by", plan->recompute);
+    sf_json_add_int(json, "nodes", sf_count_again(graph, plan));
+    sf_json_add_double(json, "share", sf_share_again(plan, graph));
+    sf_json_end_object(json);
+}
+
+void sf_messages_text(const sf_plan *plan, sf_messages most, sf_style style, sf_buf *out)
+{
+    if (plan->pipeline)
+        sf_remark(out, style, "between groups: %s messages of %s, of the group that has most",
+                  sf_text_count(most.count).at, sf_text_bytes(most.bytes).at);
+}
+
+void sf_messages_json(const sf_plan *plan, sf_messages most, sf_json_writer *json)
+{
+    if (!plan->pipeline)
+        return;
+    sf_json_key(json, "messages");
+    sf_json_begin_object(json);
+    sf_json_add_int(json, "count", most.count);
+    sf_json_add_double(json, "bytes", most.bytes);
+    sf_json_end_object(json);
+}

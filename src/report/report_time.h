@@ -1,0 +1,34 @@
+/* What a plan does in time, in words: in stages, in how many turns, and what is computed again. */
+#ifndef SF_REPORT_REPORT_TIME_H
+#define SF_REPORT_REPORT_TIME_H
+
+#include "base/json.h"
+#include "plan/plan.h"
+#include "report/table.h"
+
+/* What a group of a pipeline sends others, and receives from them, in a step. */
+typedef struct sf_messages {
+    int64_t count;
+    double bytes;
+} sf_messages;
+
+/* Of all that the step computes, what is computed again. */
+double sf_share_again(const sf_plan *plan, const sf_graph *graph);
+
+/* Stages, turns, shards, what is computed again, passes; `text` is NULL where there is nothing to say. */
+enum { SF_IN_TIME_FACTS = 5 };
+typedef struct sf_fact {
+    const char *label, *text;
+} sf_fact;
+void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *arena,
+                      sf_fact out[SF_IN_TIME_FACTS]);
+
+/* A line for each, its label so wide; nothing where there is nothing to say. */
+void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out);
+void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json);
+
+/* Of the group that has most; nothing where the plan has no groups. */
+void sf_messages_text(const sf_plan *plan, sf_messages most, sf_style style, sf_buf *out);
+void sf_messages_json(const sf_plan *plan, sf_messages most, sf_json_writer *json);
+
+#endif

@@ -1,0 +1,12 @@
+/* What the CPU engine can do, for lowering. */
+#ifndef SF_RUN_CPU_CPU_TARGET_H
+#define SF_RUN_CPU_CPU_TARGET_H
+
+#include "prog/target.h"
+
+extern const sf_target sf_target_cpu;
+
+/* The same for a device that is no processor and was not measured: what the CPU weighs by its own speed says nothing of it. */
+extern const sf_target sf_target_unmeasured;
+
+#endif

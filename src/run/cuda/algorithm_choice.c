@@ -1,0 +1,165 @@
+#include "run/cuda/algorithm_choice.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/native/disk_cache.h"
+
+enum { RUNS = 3 };
+
+/* Trials of one process end here; what is left takes the library's proposal, and that is kept. */
+static const double most_seconds = 5;
+
+/* A choice, in this process and on disk. */
+typedef struct known {
+    uint64_t key;
+    int64_t way;
+} known;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static known *table;
+static size_t count, capacity;
+static double spent;
+
+static const known *find_known(uint64_t key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (table[i].key == key)
+            return &table[i];
+    return NULL;
+}
+
+static void add_known(const known *k)
+{
+    if (count == capacity) {
+        capacity = capacity ? 2 * capacity : 64;
+        known *larger = sf_alloc_kept(capacity * sizeof *larger);
+        if (!larger)
+            return;
+        if (count > 0)
+            memcpy(larger, table, count * sizeof *table);
+        sf_free(table);
+        table = larger;
+    }
+    table[count++] = *k;
+}
+
+static bool choice_path(uint64_t key, char *path, size_t size)
+{
+    char folder[SF_PATH_SIZE];
+    return sf_cache_folder(folder, sizeof folder) &&
+           snprintf(path, size, "%s/%016" PRIx64 ".choice", folder, key) < (int)size;
+}
+
+static bool read_choice(const char *path, int ways, known *out)
+{
+    FILE *file = sf_cache_has(path) ? fopen(path, "rb") : NULL;
+    known found = {0};
+    bool is_good = file && fread(&found, sizeof found, 1, file) == 1 && found.key == out->key &&
+                   found.way >= 0 && found.way < ways;
+    if (file)
+        fclose(file);
+    if (is_good)
+        *out = found;
+    return is_good;
+}
+
+/* Whoever is first says it: a link is not made over another. What is there then is read back. */
+static bool write_choice(const char *path, int ways, known *k)
+{
+    char other[SF_PATH_SIZE + 64];
+    snprintf(other, sizeof other, "%s.%ld", path, (long)getpid());
+    FILE *file = fopen(other, "wb");
+    if (!file)
+        return false;
+    bool written = fwrite(k, sizeof *k, 1, file) == 1;
+    written = fclose(file) == 0 && written;
+    int linked = written ? link(other, path) : -1;
+    remove(other);
+    if (linked == 0)
+        sf_cache_trim(sf_cache_limit());
+    return linked == 0 || read_choice(path, ways, k);
+}
+
+/* Seconds of one run of a way; negative where it does not go. The first run loads what it needs. */
+static double time_way(const sf_trial *t, int way, void *const *marks)
+{
+    const sf_cuda_driver *d = t->driver;
+    float milliseconds = -1;
+    if (t->run(t->context, way) != 0 || d->stream_wait(t->stream) != 0)
+        return -1;
+    int status = d->event_record(marks[0], t->stream);
+    for (int i = 0; i < RUNS && status == 0; i++)
+        status = t->run(t->context, way);
+    if (status != 0 || d->event_record(marks[1], t->stream) != 0 ||
+        d->stream_wait(t->stream) != 0 || d->event_elapsed(&milliseconds, marks[0], marks[1]) != 0)
+        return -1;
+    return (double)milliseconds / 1e3 / RUNS;
+}
+
+static int fastest(const sf_choice *choice, const sf_trial *t)
+{
+    void *marks[2] = {NULL, NULL};
+    double begin = sf_now(), best_time = -1;
+    int best = 0;
+    if (t->driver->event_create(&marks[0], 0) == 0 && t->driver->event_create(&marks[1], 0) == 0)
+        for (int i = 0; i < choice->count && spent + sf_now() - begin < most_seconds; i++) {
+            double seconds = time_way(t, i, marks);
+            /* Ways of which one is hardly faster are the same: the library's order is kept. */
+            if (seconds > 0 && (best_time < 0 || seconds < best_time * 0.98)) {
+                best = i;
+                best_time = seconds;
+            }
+        }
+    for (int i = 0; i < 2; i++)
+        if (marks[i])
+            t->driver->event_destroy(marks[i]);
+    spent += sf_now() - begin;
+    return best;
+}
+
+static int way_of(const sf_choice *choice, const sf_trial *trial)
+{
+    char path[SF_PATH_SIZE + 32];
+    known k = {.key = choice->key};
+    const known *found = find_known(k.key);
+    if (found)
+        return (int)found->way;
+    bool has_path = choice_path(k.key, path, sizeof path);
+    if (has_path && !read_choice(path, choice->count, &k)) {
+        k.way = fastest(choice, trial);
+        if (!write_choice(path, choice->count, &k))
+            k.way = 0;
+    }
+    add_known(&k);
+    return (int)k.way;
+}
+
+void sf_choose(sf_choice *choice, const sf_trial *trial)
+{
+    if (choice->is_made)
+        return;
+    pthread_mutex_lock(&lock);
+    if (choice->count > 1)
+        choice->way = way_of(choice, trial);
+    pthread_mutex_unlock(&lock);
+    choice->is_made = true;
+}
+
+uint64_t sf_choice_machine(const sf_cuda_driver *driver, int ordinal,
+                           int (*property)(int which, int *value))
+{
+    char name[128] = "";
+    int version[3] = {0};
+    driver->device_name(name, sizeof name, ordinal);
+    for (int i = 0; i < 3; i++)
+        property(i, &version[i]);
+    return sf_hash_bytes(sf_hash_bytes(0, name, strlen(name)), version, sizeof version);
+}

@@ -1,0 +1,12 @@
+/* The host in the place of a GPU: what stands in for its libraries. */
+#ifndef SF_RUN_CUDA_HOST_EMULATOR_H
+#define SF_RUN_CUDA_HOST_EMULATOR_H
+
+#include "run/text/text_conv.h"
+
+void sf_host_convolve(const sf_convolve *convolve, char *const *images);
+
+/* A product and the sums of one of its factors; `parts` as in run/cuda/cublaslt.h. */
+void sf_host_product(const sf_inst *inst, int factor, char *const *parts);
+
+#endif

@@ -1,0 +1,21 @@
+/* Whether a program fits into memory, asked before it is given any: what it announces is what it takes. */
+#ifndef SF_RUN_ENGINE_MEMORY_FIT_H
+#define SF_RUN_ENGINE_MEMORY_FIT_H
+
+#include "prog/program.h"
+
+typedef struct sf_room {
+    int64_t memory;  /* there is so much for device and host together; 0: no limit */
+    int64_t device;  /* and so much of the device for the program; 0: no limit of its own */
+    int64_t scratch; /* that the engine takes beside the program */
+} sf_room;
+
+/* SF_ENOMEM, with the instruction at which most of it stands, and what that is. */
+sf_status sf_check_room(const sf_program *program, const sf_room *room, sf_diag *diag);
+
+/* Memory that was predicted, and is not there all the same: SF_ENOMEM, with how many bytes were asked for in vain, and with the
+ * prediction. */
+sf_status sf_fail_room(const sf_program *program, const sf_room *room, int64_t bytes,
+                       sf_diag *diag);
+
+#endif

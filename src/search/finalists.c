@@ -1,0 +1,622 @@
+#include "search/finalists.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "base/units.h"
+#include "local/rank.h"
+#include "plan/pipeline/schedules.h"
+#include "plan/recompute_policy.h"
+#include "search/advice.h"
+#include "search/fit.h"
+#include "search/offload_fallback.h"
+#include "search/pipeline_search.h"
+#include "search/price/estimate.h"
+
+/* Searches, until estimates of memory are right; and within lower limits, of which there are so many between one and its double. */
+enum { MOST_TRIES = 4, MOST_LOWER = 3, LOWER_LIMITS = 32 };
+
+/* Estimates of memory are held to so much of what would just fit. */
+#define SAFE 0.99
+
+/* A plan that does not fit is looked at again, to see what it takes to make it fit, where it may be faster than so much
+ * of the one that fits. */
+#define WORTH_TIME 0.97
+#define WORTH_TIME_SMALL 0.99 /* of a small step, which is soon looked at */
+
+/* Where all that was found takes more than so many times the memory, lower limits do not help. */
+#define FAR_LARGER 1.1
+
+typedef struct choosing {
+    const sf_graph *graph;
+    const sf_search_options *options; /* as they were given */
+    sf_buf *misfit;
+    sf_diag *diag;
+    sf_plan *plan; /* the fastest so far that fits, or NULL */
+    /* How plans may go on in time, see search/fit.h: as they are at first, then as they must to fit. */
+    const char *recompute;
+    int micro_batches, co_shards;
+    double misfit_seconds; /* of the fastest that does not fit, by its estimate; or HUGE_VAL */
+    int lower;             /* limits that may yet be tried where what is found is slow */
+    sf_fit_known known;    /* of the search at hand */
+    sf_found_plans last;   /* what the last search found: for a message, or the host */
+    sf_group_runs runs;    /* of the plan, where they are known; */
+    sf_group_runs found;   /* and of the best finalist of the search at hand */
+} choosing;
+
+/* What is computed again and in how many turns may be chosen. */
+static bool may_take_time(const sf_search_options *options)
+{
+    return !options->recompute || options->micro_batches == 0 || options->co_shards == 0;
+}
+
+/* Finalists -------------------------------------------------------------------------------------- */
+
+/* As it is known best. */
+static const sf_price *price_of_candidate(const sf_candidate *c)
+{
+    return c->is_lowered ? &c->lowered : &c->at.price;
+}
+
+static double ranked_seconds(const sf_candidate *c)
+{
+    return c->handicap * price_of_candidate(c)->seconds;
+}
+
+/* To be faster than `best`, or NULL. *runs is to be freed. */
+static sf_status lower_candidate(choosing *k, sf_candidate *c, const sf_candidate *best,
+                                 sf_diag *diag, sf_group_runs *runs)
+{
+    sf_arena arena = {0};
+    sf_costs *costs;
+    *runs = (sf_group_runs){0};
+    k->known.worth = best ? ranked_seconds(best) / c->handicap : HUGE_VAL;
+    sf_status status = sf_mesh_costs(k->options->cluster, &c->at.plan->mesh, &arena, diag, &costs);
+    sf_search_options options = *k->options;
+    options.recompute = k->recompute;
+    options.micro_batches = k->micro_batches;
+    options.co_shards = k->co_shards;
+    if (status == SF_OK)
+        status = sf_fit_in_time(k->graph, &options, costs, &k->known, c->at.plan, diag, &c->lowered,
+                                runs);
+    c->is_lowered = status == SF_OK;
+    c->is_out = !c->is_lowered;
+    c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
+    sf_arena_free(&arena);
+    return status;
+}
+
+static double estimated_seconds(const sf_candidate *c)
+{
+    return c->handicap * c->at.price.seconds;
+}
+
+/* Whether a is to be lowered before b: what fits by its estimate, and the faster; of a large step of which neither fits, the smaller,
+ * which is soon made to fit, and tells of others that they are not worth it. */
+static bool goes_first(const choosing *k, const sf_candidate *a, const sf_candidate *b)
+{
+    if (a->at.fits != b->at.fits)
+        return a->at.fits;
+    if (!a->at.fits && k->graph->nnodes > SF_SMALL_STEP && a->at.price.memory != b->at.price.memory)
+        return a->at.price.memory < b->at.price.memory;
+    return estimated_seconds(a) < estimated_seconds(b);
+}
+
+/* Whether, of a large step, it neither fits nor is faster than the best, by estimates: what makes it fit takes time, too. */
+static bool is_no_match(const choosing *k, const sf_candidate *c, const sf_candidate *best)
+{
+    return best && k->graph->nnodes > SF_SMALL_STEP && !c->at.fits &&
+           estimated_seconds(c) >= estimated_seconds(best);
+}
+
+/* The finalist that is to be lowered next, if it may be faster than `best`. NULL: none. */
+static sf_candidate *next_finalist(const choosing *k, const sf_found_plans *found,
+                                   const sf_candidate *best)
+{
+    sf_candidate *next = NULL;
+    double most = HUGE_VAL;
+    if (best) /* what is estimated to be faster than the best turned out to be may be faster */
+        most = fmax(found->near * estimated_seconds(best), ranked_seconds(best));
+    for (size_t i = 0; i < found->count; i++) {
+        sf_candidate *c = &found->candidates[i];
+        if (!c->at.plan || c->is_lowered || c->is_out || estimated_seconds(c) > most ||
+            is_no_match(k, c, best))
+            continue;
+        if (!next || goes_first(k, c, next))
+            next = c;
+    }
+    return next;
+}
+
+/* What a program tells of a plan it tells of all that are the same. */
+static void tell_same(sf_found_plans *found, const sf_candidate *lowered)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        sf_candidate *c = &found->candidates[i];
+        if (c == lowered || c->is_lowered || !sf_candidates_are_same(c, lowered))
+            continue;
+        c->is_lowered = true;
+        c->lowered = lowered->lowered;
+        c->at.fits = lowered->at.fits;
+    }
+}
+
+/* They replace those that were kept. */
+static void keep_runs(sf_group_runs *kept, sf_group_runs *runs)
+{
+    sf_group_runs_free(kept);
+    *kept = *runs;
+    *runs = (sf_group_runs){0};
+}
+
+/* Lowers it once more, for the message. */
+static sf_status tell_why_not(choosing *k, sf_candidate *c)
+{
+    sf_group_runs runs;
+    sf_status status = lower_candidate(k, c, NULL, k->diag, &runs);
+    sf_group_runs_free(&runs);
+    return status;
+}
+
+/* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. Where none can go on in time as
+ * the user wants, why the last of them cannot. */
+static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candidate **out)
+{
+    sf_candidate *c, *cannot = NULL;
+    bool any = false;
+    *out = NULL;
+    while (!found->has_no_room && (c = next_finalist(k, found, *out))) {
+        sf_group_runs runs;
+        bool is_lowered = lower_candidate(k, c, *out, NULL, &runs) == SF_OK;
+        cannot = is_lowered ? cannot : c;
+        any = any || is_lowered;
+        if (is_lowered)
+            tell_same(found, c);
+        if (is_lowered && c->at.fits && (!*out || ranked_seconds(c) < ranked_seconds(*out))) {
+            *out = c;
+            keep_runs(&k->found, &runs);
+        }
+        sf_group_runs_free(&runs);
+    }
+    return any || !cannot ? SF_OK : tell_why_not(k, cannot);
+}
+
+/* The finalist that takes the least. All have been lowered where none fits. */
+static sf_candidate *find_smallest(const sf_found_plans *found)
+{
+    sf_candidate *least = NULL;
+    for (size_t i = 0; i < found->count; i++) {
+        sf_candidate *c = &found->candidates[i];
+        if (c->is_lowered && c->at.plan && (!least || c->lowered.memory < least->lowered.memory))
+            least = c;
+    }
+    return least;
+}
+
+/* What is expected ------------------------------------------------------------------------------- */
+
+/* Of the two, which are of one name and mesh: what fits, what is known from its program, and what is faster. */
+static bool is_better_twin(const sf_candidate *a, const sf_candidate *b)
+{
+    if (a->at.fits != b->at.fits)
+        return a->at.fits;
+    if (a->is_lowered != b->is_lowered)
+        return a->is_lowered;
+    return ranked_seconds(a) < ranked_seconds(b);
+}
+
+/* Whether another candidate of the same name on the same mesh is better: searches that start differently end on
+ * one mesh. */
+static bool is_outdone(const sf_found_plans *found, size_t at)
+{
+    const sf_candidate *c = &found->candidates[at];
+    for (size_t i = 0; i < found->count; i++) {
+        const sf_candidate *other = &found->candidates[i];
+        if (i == at || strcmp(other->name, c->name) != 0 || strcmp(other->mesh, c->mesh) != 0)
+            continue;
+        if (is_better_twin(other, c) || (i < at && !is_better_twin(c, other)))
+            return true;
+    }
+    return false;
+}
+
+static const char *keep_text(sf_plan *plan, const char *text)
+{
+    return sf_arena_string(&plan->arena, text, strlen(text));
+}
+
+static int by_seconds(const void *left, const void *right)
+{
+    const sf_alternative *a = left, *b = right;
+    if (a->fits != b->fits)
+        return a->fits ? -1 : 1;
+    if (a->seconds != b->seconds)
+        return a->seconds < b->seconds ? -1 : 1;
+    int names = strcmp(a->name, b->name);
+    return names ? names : strcmp(a->mesh, b->mesh);
+}
+
+static void list_alternatives(const sf_found_plans *found, sf_plan *plan, sf_prediction *out)
+{
+    out->alternatives = SF_ARRAY(&plan->arena, found->count, sf_alternative);
+    for (size_t i = 0; i < found->count; i++) {
+        const sf_candidate *c = &found->candidates[i];
+        if (!is_outdone(found, i))
+            out->alternatives[out->nalternatives++] =
+                (sf_alternative){.name = keep_text(plan, c->name),
+                                 .mesh = keep_text(plan, c->mesh),
+                                 .seconds = price_of_candidate(c)->seconds,
+                                 .memory = price_of_candidate(c)->memory,
+                                 .fits = c->at.fits,
+                                 .lowered = c->is_lowered};
+    }
+    qsort(out->alternatives, (size_t)out->nalternatives, sizeof *out->alternatives, by_seconds);
+}
+
+/* Of what its programs say; alternatives are left to the caller. */
+static sf_prediction *predict_plan(const choosing *k, const sf_price *price, double bound,
+                                   sf_plan *plan)
+{
+    sf_prediction *predicted = SF_NEW(&plan->arena, sf_prediction);
+    *predicted = (sf_prediction){.step = "",
+                                 .cluster = "",
+                                 .nodes = "",
+                                 .cluster_hash = sf_cluster_hash(k->options->cluster),
+                                 .seconds = price->seconds,
+                                 .compute = price->compute,
+                                 .exposed = price->exposed,
+                                 .hidden = price->hidden,
+                                 .traffic = price->traffic,
+                                 .bound = bound,
+                                 .memory = price->memory,
+                                 .limit = k->options->limited ? k->options->memory : price->room,
+                                 .margin = k->options->margin};
+    plan->predicted = predicted;
+    return predicted;
+}
+
+/* The plan of the candidate, which fits, becomes the answer if it is the fastest so far. */
+static void take_plan(choosing *k, const sf_found_plans *found, sf_candidate *c)
+{
+    if (k->plan && k->plan->predicted->seconds <= c->lowered.seconds)
+        return;
+    list_alternatives(found, c->at.plan, predict_plan(k, &c->lowered, found->bound, c->at.plan));
+    sf_plan_free(k->plan);
+    k->plan = c->at.plan;
+    c->at.plan = NULL;
+    keep_runs(&k->runs, &k->found);
+}
+
+/* Nothing fits ----------------------------------------------------------------------------------- */
+
+/* What was tried beside layouts. */
+static void say_tried(const sf_search_options *options, sf_buf *out)
+{
+    const struct {
+        bool tried;
+        const char *how;
+    } ways[] = {{!options->recompute, "all computed again that can be"},
+                {!options->micro_batches, "the batch in turns"},
+                {!options->co_shards, "heads and features in turns"},
+                {!options->micro_batches && !options->co_shards, "both"}};
+    const char *word = "not";
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i].tried) {
+            sf_buf_printf(out, ", %s with %s", word, ways[i].how);
+            word = "nor";
+        }
+}
+
+static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
+{
+    const sf_candidate *smallest = find_smallest(found);
+    const sf_origin *peak = &smallest->lowered.peak;
+    sf_misfit misfit = {k->graph, k->options, smallest};
+    sf_arena arena = {0};
+    sf_advice advice;
+    sf_buf text = {0}, tried = {0};
+    say_tried(k->options, &tried);
+    sf_fail(
+        k->diag, SF_EWRONG, peak->loc,
+        "no plan was found that fits in %s%s: a rank of the smallest that was found takes %s, by "
+        "%s on %s, with its peak at %s in %s",
+        sf_text_bytes((double)k->options->memory).at, tried.length > 0 ? tried.text : "",
+        sf_text_bytes((double)smallest->lowered.memory).at, smallest->name, smallest->mesh,
+        peak->op, *peak->scope ? peak->scope : "no scope");
+    sf_advise(&misfit, &arena, &advice);
+    sf_advice_text(&misfit, &advice, &text);
+    if (k->misfit)
+        sf_advice_json(&misfit, &advice, k->misfit);
+    sf_status status = sf_hint(k->diag, "%s", text.text);
+    sf_buf_free(&text);
+    sf_buf_free(&tried);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* What fits with some of it on the host, and a word that it is so; or why nothing does. */
+static sf_status take_on_host(choosing *k, sf_found_plans *found)
+{
+    sf_candidate *c = k->options->on_host ? sf_find_on_host(k->graph, k->options, found) : NULL;
+    if (!c)
+        return fail_misfit(k, found);
+    sf_warn(k->diag, SF_NOWHERE,
+            "no plan was found that fits in %s: this one brings what does not fit to memory of the "
+            "host and back in every step, by passes %s",
+            sf_text_bytes((double)k->options->memory).at, c->at.plan->passes.list);
+    sf_group_runs_free(&k->found);
+    take_plan(k, found, c);
+    return SF_OK;
+}
+
+/* Searches --------------------------------------------------------------------------------------- */
+
+/* Whether a search whose estimates are held to `memory` instead of `held` may find what is faster than the one
+ * that was taken: one of which no more is known is faster, and fits by its estimate only now. */
+static bool is_promising(const sf_found_plans *found, const sf_candidate *taken, int64_t held,
+                         int64_t memory)
+{
+    for (size_t i = 0; i < found->count && memory > held; i++) {
+        const sf_candidate *c = &found->candidates[i];
+        const sf_price *price = &c->at.price;
+        if (!c->is_lowered && !sf_rank_fits(price->memory, held) &&
+            sf_rank_fits(price->memory, memory) && price->seconds <= taken->at.price.seconds)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the best of what was found with estimates held to *memory. Where a search held to another number may find
+ * more, *again is set and *memory becomes that. */
+static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *memory, bool *again)
+{
+    bool fitted = found->count > 0 && found->candidates[0].at.fits;
+    double held = (double)*memory, limit = (double)k->options->memory;
+    sf_candidate *taken;
+    SF_TRY(find_best_finalist(k, found, &taken));
+    for (size_t i = 0; i < found->count; i++)
+        if (!found->candidates[i].at.fits)
+            k->misfit_seconds = fmin(k->misfit_seconds, ranked_seconds(&found->candidates[i]));
+    if (!taken) {
+        const sf_candidate *least = find_smallest(found);
+        *again = fitted && !k->plan;
+        if (*again)
+            *memory = (int64_t)(SAFE * held * limit / (double)least->lowered.memory);
+        return SF_OK;
+    }
+    double off = (double)taken->lowered.memory / (double)taken->at.price.memory;
+    *memory = (int64_t)(SAFE * limit / off);
+    *again = !k->plan && is_promising(found, taken, (int64_t)held, *memory);
+    take_plan(k, found, taken);
+    return SF_OK;
+}
+
+/* Whether a plan that does not fit, as far as is known, may be faster than so much of what does. */
+static bool is_slow(const choosing *k, double worth)
+{
+    return !k->plan || k->misfit_seconds <= worth * k->plan->predicted->seconds;
+}
+
+/* Searches within limits that hardly differ may end in plans that do: a search is no proof. So where what was found is slow, lower
+ * limits are tried, which are the same ones for all limits: with more memory no less is found. Of a large step, only where
+ * nothing is. */
+static bool try_lower(choosing *k, const sf_found_plans *found, int64_t *memory)
+{
+    const sf_candidate *least = find_smallest(found);
+    double limit = (double)k->options->memory, next = fmin((double)*memory, limit) - 1;
+    if (k->lower == 0 || !is_slow(k, WORTH_TIME) || (k->plan && k->graph->nnodes > SF_SMALL_STEP) ||
+        !least || (double)least->lowered.memory > FAR_LARGER * limit)
+        return false;
+    k->lower--;
+    *memory = (int64_t)exp2(floor(LOWER_LIMITS * log2(next)) / LOWER_LIMITS);
+    return *memory > 0;
+}
+
+/* Where there is a plan, what fails is only the attempt to find a better one. */
+static sf_status search_once(choosing *k, sf_search_options *options, bool is_last, bool *again)
+{
+    sf_found_plans found;
+    bool is_first = !k->plan;
+    sf_diag *diag = k->diag;
+    *again = false;
+    k->known.count = 0;
+    options->known = k->plan ? k->plan->predicted->seconds : 0;
+    k->diag = is_first ? diag : NULL;
+    sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
+    if (status == SF_OK)
+        status = judge_finalists(k, &found, &options->memory, again);
+    *again = (*again && !is_last) || (status == SF_OK && try_lower(k, &found, &options->memory));
+    k->diag = diag;
+    sf_found_plans_free(&k->last);
+    k->last = found;
+    return is_first ? status : SF_OK;
+}
+
+/* Searches until estimates of memory are right. */
+static sf_status search_in_space(choosing *k, sf_search_options *held)
+{
+    bool again = true;
+    sf_status status = SF_OK;
+    for (int tries = 1; again && status == SF_OK; tries++) {
+        status = search_once(k, held, tries >= MOST_TRIES, &again);
+        again = again && !(k->plan && held->deadline > 0 && sf_now() > held->deadline);
+    }
+    return status;
+}
+
+/* What does not fit as it is may be faster than what does, even with parts of it computed again. */
+static sf_status search_in_time(choosing *k, sf_search_options *held)
+{
+    const sf_search_options *options = k->options;
+    bool is_small = k->graph->nnodes <= SF_SMALL_STEP;
+    if (!is_slow(k, is_small ? WORTH_TIME_SMALL : WORTH_TIME))
+        return SF_OK;
+    k->recompute = options->recompute;
+    k->micro_batches = options->micro_batches;
+    k->co_shards = options->co_shards;
+    *held = *options;
+    held->spares = true;
+    held->level = 2; /* what more axes gain is less than what estimates do not know of time */
+    return search_in_space(k, held);
+}
+
+/* What is expected of a plan in stages, beside what else was looked at. */
+static void predict_staged(const choosing *k, const sf_full_price *told, sf_plan *plan)
+{
+    const sf_prediction *known = k->plan ? k->plan->predicted : NULL;
+    sf_prediction *predicted = predict_plan(k, &told->price, known ? known->bound : 0, plan);
+    predicted->told = told;
+    if (!known)
+        return;
+    predicted->nalternatives = known->nalternatives;
+    predicted->alternatives =
+        sf_arena_copy(&plan->arena, known->alternatives,
+                      (size_t)known->nalternatives * sizeof *known->alternatives);
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        sf_alternative *to = &predicted->alternatives[i];
+        to->name = keep_text(plan, to->name);
+        to->mesh = keep_text(plan, to->mesh);
+    }
+}
+
+/* In stages, where that is faster than the best so far, or nothing else fits. */
+static sf_status search_in_stages(choosing *k)
+{
+    sf_plan *plan;
+    const sf_full_price *told;
+    sf_group_runs runs = {0};
+    double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
+    if (k->plan)
+        worth = fmin(worth, k->plan->predicted->seconds);
+    sf_status status = sf_search_pipes(
+        k->graph, k->options, worth, k->options->stages > 1 ? k->diag : NULL, &plan, &told, &runs);
+    if (!plan)
+        return k->plan ? SF_OK : status;
+    predict_staged(k, told, plan);
+    sf_plan_free(k->plan);
+    k->plan = plan;
+    keep_runs(&k->runs, &runs);
+    return SF_OK;
+}
+
+/* What was asked for beside stages, and does not go with them. */
+static sf_status refuse_stages(const choosing *k)
+{
+    const sf_search_options *o = k->options;
+    const char *why = o->cluster->ndevices < 2
+                          ? "the cluster has one device"
+                          : "the first axis of the mesh that is given is not called pipe";
+    return sf_fail(k->diag, SF_EUSAGE, SF_NOWHERE, "no plan in %d stages is searched for: %s",
+                   o->stages, why);
+}
+
+/* The numbers of stages that the schedule runs on groups of equally many devices; whether that which is asked for is one. */
+static bool list_stages(const sf_search_options *o, sf_buf *out)
+{
+    sf_schedule_kind kind;
+    bool is_one = false;
+    if (!o->schedule || sf_schedule_parse(o->schedule, &kind, NULL) != SF_OK)
+        return true;
+    for (uint32_t groups = 2; groups <= (uint32_t)o->cluster->ndevices; groups++) {
+        if ((uint32_t)o->cluster->ndevices % groups != 0)
+            continue;
+        uint32_t stages = sf_schedule_stages(kind, groups);
+        is_one = is_one || stages == (uint32_t)o->stages;
+        sf_buf_printf(out, "%s%" PRIu32, out->length > 0 ? ", " : "", stages);
+    }
+    return is_one;
+}
+
+static sf_status fail_stages(const choosing *k)
+{
+    sf_buf list = {0};
+    bool is_one = list_stages(k->options, &list);
+    if (!is_one)
+        sf_fail(k->diag, SF_EWRONG, SF_NOWHERE,
+                "no plan in %d stages was found: on groups that divide %d devices evenly, "
+                "schedule %s runs %s",
+                k->options->stages, k->options->cluster->ndevices, k->options->schedule, list.text);
+    sf_buf_free(&list);
+    if (!is_one)
+        return SF_EWRONG;
+    return sf_fail(
+        k->diag, SF_EWRONG, SF_NOWHERE,
+        "no plan in %d stages was found: as many groups as divide %d devices evenly run them, and "
+        "a rank has to fit in %s",
+        k->options->stages, k->options->cluster->ndevices,
+        sf_text_bytes((double)k->options->memory).at);
+}
+
+/* Ranks of the plan are right, and what its programs say is told. */
+static sf_status check_chosen(choosing *k)
+{
+    const sf_search_options *options = k->options;
+    sf_arena arena = {0};
+    sf_costs *costs;
+    sf_status status = sf_mesh_costs(options->cluster, &k->plan->mesh, &arena, k->diag, &costs);
+    if (status == SF_OK && k->runs.count == 0)
+        status = sf_group_runs_new(k->graph, k->plan, options->target, costs, k->diag, &k->runs);
+    if (status == SF_OK && !k->plan->predicted->told) {
+        k->runs.at[0].costs = costs; /* those that it was lowered with are gone */
+        k->plan->predicted->told = sf_tell_groups(&k->runs, costs, &k->plan->arena);
+    }
+    if (status == SF_OK)
+        status = sf_group_runs_check(&k->runs, options->threads, k->diag);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* The efforts of the step are known. */
+static sf_status choose_with(const sf_graph *graph, const sf_search_options *options,
+                             sf_buf *misfit, sf_diag *diag, sf_plan **out)
+{
+    choosing k = {.graph = graph, .options = options, .misfit = misfit, .diag = diag};
+    sf_search_options held = *options;
+    bool may = may_take_time(options);
+    k.misfit_seconds = HUGE_VAL;
+    k.lower = may ? 0 : MOST_LOWER;
+    k.recompute = options->recompute ? options->recompute : options->as_text ? "text" : "none";
+    k.micro_batches = options->micro_batches ? options->micro_batches : 1;
+    k.co_shards = options->co_shards ? options->co_shards : 1;
+    held.impatient = may;
+    held.spares = strcmp(k.recompute, "text") == 0 ? sf_text_has_again(graph)
+                                                   : strcmp(k.recompute, "none") != 0;
+    held.spares = held.spares || options->co_shards > 1;
+    held.recompute = k.recompute;
+    bool staged = options->stages != 1 && sf_may_pipe(options),
+         only = options->stages > 1 || options->only_stages ||
+                (staged && sf_mesh_is_piped(options->mesh));
+    if (only && !staged)
+        return refuse_stages(&k);
+    sf_status status = only ? SF_OK : search_in_space(&k, &held);
+    if (status == SF_OK && may && !only)
+        status = search_in_time(&k, &held);
+    if (status == SF_OK && staged)
+        status = search_in_stages(&k);
+    if (status == SF_OK && !k.plan)
+        status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
+    sf_found_plans_free(&k.last);
+    if (status == SF_OK)
+        status = check_chosen(&k);
+    sf_group_runs_free(&k.runs);
+    sf_group_runs_free(&k.found);
+    if (status != SF_OK)
+        sf_plan_free(k.plan);
+    *out = status == SF_OK ? k.plan : NULL;
+    return status;
+}
+
+sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
+                         sf_diag *diag, sf_plan **out)
+{
+    sf_arena arena = {0};
+    sf_search_options own = *options;
+    if (!own.efforts)
+        own.efforts = sf_efforts_new(graph, own.target, &arena);
+    sf_status status = choose_with(graph, &own, misfit, diag, out);
+    sf_arena_free(&arena);
+    return status;
+}

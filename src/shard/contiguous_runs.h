@@ -1,0 +1,43 @@
+/* The runs of a piece: elements that lie together both in the piece and in the whole tensor, row-major.
+ *
+ *     sf_runs runs = sf_runs_of(&layout, &mesh, rank, type);
+ *     while (sf_runs_next(&runs))
+ *         copy(piece + runs.local, whole + runs.global, runs.count);
+ *
+ * Runs come in order, of the piece and of the whole at once. This is how tensors are cut, joined,
+ * drawn, saved and loaded in pieces.
+ */
+#ifndef SF_SHARD_CONTIGUOUS_RUNS_H
+#define SF_SHARD_CONTIGUOUS_RUNS_H
+
+#include "ir/type.h"
+#include "shard/layout.h"
+
+enum { SF_MAX_LEVELS = 3 * SF_MAX_RANK };
+
+typedef struct sf_runs {
+    int64_t local, global, count; /* of the run at hand, in elements */
+
+    /* Odometer over the digits that the piece has, those within a run left out. */
+    int nlevels;
+    int64_t size[SF_MAX_LEVELS], step[SF_MAX_LEVELS], at[SF_MAX_LEVELS];
+    int64_t left; /* runs still to come, of this row, this one among them */
+    bool begun;
+
+    /* Of rows that are dealt out (shard/uneven_partition.h): the above is of one row, and they come one after the other. */
+    const sf_deal *deal;
+    int coordinate;
+    int64_t row, at_row, row_size; /* the next, and that of the run; elements of one */
+    int64_t each;                  /* runs of a row */
+    bool whole;                    /* a row is one run */
+} sf_runs;
+
+/* The type is that of the whole; the layout fits it. Partial shares are as replicated ones. */
+sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const sf_type *type);
+bool sf_runs_next(sf_runs *runs);
+
+/* Copies a piece out of the whole tensor, and back into it: `bytes` an element. */
+void sf_cut_piece(sf_runs runs, int bytes, const void *whole, void *piece);
+void sf_paste_piece(sf_runs runs, int bytes, const void *piece, void *whole);
+
+#endif

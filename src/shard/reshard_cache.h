@@ -1,0 +1,31 @@
+/* Ways between layouts, found once: what shard/reshard.h answers, by type and pair of layouts.
+ *
+ * The ways are those that local/local.h takes, so they are the cheapest in bytes (sf_move_bytes), whatever
+ * the cluster. Not for several threads at once.
+ */
+#ifndef SF_SHARD_RESHARD_CACHE_H
+#define SF_SHARD_RESHARD_CACHE_H
+
+#include "base/intern.h"
+#include "shard/reshard.h"
+
+typedef struct sf_way {
+    const sf_type *type;
+    sf_layout from, to;
+    bool exists;
+    double cost; /* by sf_move_bytes */
+    int count;
+    sf_move *moves;
+} sf_way;
+
+typedef struct sf_ways {
+    const sf_mesh *mesh;
+    sf_arena *arena;
+    sf_interner table;
+} sf_ways;
+
+/* Lives in the arena of `ways`. */
+const sf_way *sf_ways_find(sf_ways *ways, const sf_type *type, const sf_layout *from,
+                           const sf_layout *to);
+
+#endif

@@ -1,0 +1,48 @@
+/* The pieces of a step's arguments that a rank holds. A run on one device is one of one rank: its mesh
+ * has no axes, and every piece is the whole. */
+#ifndef SF_TRAIN_RANK_SHARDS_H
+#define SF_TRAIN_RANK_SHARDS_H
+
+#include "run/engine/engine.h"
+#include "shard/contiguous_runs.h"
+
+typedef struct sf_pieces {
+    const sf_graph *graph; /* the step as it was written; borrowed */
+    sf_mesh mesh;
+    int rank;
+    const sf_layout *layouts; /* by argument; borrowed */
+} sf_pieces;
+
+/* Who has the pieces: an engine, or whoever has these tensors. They are lent, one or several at a time, as
+ * run/engine/engine.h says. */
+typedef struct sf_holder {
+    sf_engine *engine;        /* or NULL: */
+    const sf_tensor *tensors; /* by argument */
+} sf_holder;
+
+/* The type of a piece. */
+const sf_type *sf_holder_type(const sf_holder *holder, uint32_t argument);
+
+sf_status sf_holder_lend(const sf_holder *holder, uint32_t argument, bool writes, sf_diag *diag,
+                         sf_tensor *out);
+sf_status sf_holder_clear(const sf_holder *holder, uint32_t argument, sf_diag *diag); /* zeros */
+sf_status sf_holder_give_back(const sf_holder *holder, uint32_t argument, sf_diag *diag);
+
+/* For one device. */
+sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena);
+
+/* The whole type of an argument, and the runs of its piece. */
+const sf_type *sf_pieces_type(const sf_pieces *pieces, uint32_t argument);
+sf_runs sf_pieces_runs(const sf_pieces *pieces, uint32_t argument);
+
+/* Whether the piece is not all of the argument. */
+bool sf_pieces_is_split(const sf_pieces *pieces, uint32_t argument);
+
+/* Puts a piece, as `layouts` has it for `index`, where it belongs in the whole, of that type; ranks as sf_seat_read. */
+sf_status sf_pieces_join(const sf_pieces *pieces, uint32_t index, const void *piece,
+                         const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag);
+
+/* Whether this rank is the first of those that hold the same piece of the argument. */
+bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument);
+
+#endif

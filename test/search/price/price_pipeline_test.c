@@ -1,0 +1,76 @@
+/* Groups that are lowered within limits: what keeps to them is priced as without, and what does not ends with the first group that
+ * is beyond, whose time alone is no more than that of all. */
+#include "search/price/price_pipeline.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "run/runner.h"
+#include "search/price/price.h"
+#include "sheaf/sheaf.h"
+#include "support/chain.h"
+
+static void test_limits(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_chain(8, 64, 256, false);
+    const sf_target *target = sf_engine_target(NULL);
+    sf_arena arena = {0};
+    sf_cluster *cluster;
+    sf_costs *costs;
+    sf_plan *plan;
+    sf_price all, within;
+    sf_threads *threads = sf_threads_new(3);
+    assert_int_equal(sf_cluster_open("4xV100", NULL, &cluster), SF_OK);
+    sf_plan_options options = {
+        .cluster = cluster, .stages = 4, .schedule = "1f1b", .micro_batches = 8};
+    assert_int_equal(sf_plan_search(graph, &options, NULL, &plan), SF_OK);
+    assert_int_equal(sf_mesh_costs(cluster, &plan->mesh, &arena, NULL, &costs), SF_OK);
+    assert_int_equal(sf_price_plan(graph, plan, target, costs, NULL, NULL, NULL, &all), SF_OK);
+    assert_int_equal(all.nprograms, 4);
+
+    const struct {
+        sf_group_limits limits;
+        int most; /* programs */
+    } cases[] = {{{0, HUGE_VAL, NULL}, 4},
+                 {{0, HUGE_VAL, threads}, 4},
+                 {{all.memory, 1.001 * all.seconds, threads}, 4},
+                 {{all.memory / 2, HUGE_VAL, NULL}, 1},
+                 {{all.memory / 2, HUGE_VAL, threads}, 1},
+                 {{0, all.seconds / 100, NULL}, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const sf_group_limits *limits = &cases[i].limits;
+        sf_group_runs runs;
+        assert_int_equal(sf_group_runs_within(graph, plan, target, costs, limits, NULL, &runs),
+                         SF_OK);
+        sf_price_within(&runs, costs, &within);
+        sf_group_runs_free(&runs);
+        assert_in_range(within.nprograms, 1, cases[i].most);
+        bool is_beyond = within.nprograms < 4;
+        assert_int_equal(is_beyond, cases[i].most < 4);
+        assert_true(within.memory <= all.memory);
+        assert_true(within.seconds <= all.seconds);
+        if (!is_beyond) {
+            assert_true(within.seconds == all.seconds);
+            assert_true(within.memory == all.memory);
+        } else {
+            assert_true((limits->memory > 0 && within.memory > limits->memory) ||
+                        within.seconds >= limits->seconds);
+        }
+    }
+    sf_threads_free(threads);
+    sf_plan_free(plan);
+    sf_cluster_free(cluster);
+    sf_arena_free(&arena);
+    sf_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

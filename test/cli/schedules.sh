@@ -43,7 +43,7 @@ done
 expect 0 verify micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" -n 4 --steps 2
 expect 0 pin micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-pipeline.lua" -o gpipe.json
 grep -q '"0: F0.[0-3] F0.[0-3] F0.[0-3] F0.[0-3] B0' gpipe.json || fail "not all forward tasks come first"
-grep -q 'nnscaler-pipeline.lua:7: order forward of layer_0, turn 3 before backward of layer_0, turn 0"' gpipe.json ||
+grep -q 'nnscaler-pipeline.lua:7: order forward of layer_0, micro-batch 3 before backward of layer_0, micro-batch 0"' gpipe.json ||
     fail "the order is not kept in the plan"
 expect 0 pin micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" -o one.json
 grep -q '"0: F0.0 F0.1 B0.0 F0.2 B0.1 F0.3' one.json || fail "the order is not that of 1F1B"

@@ -1,7 +1,8 @@
 PREFIX ?= /usr/local
 
+# make demo builds the command alone and hardly optimized, in the same directory.
 all:
-	scripts/build build
+	scripts/build build -DSF_QUICK=OFF
 
 demo:
 	scripts/install-deps --build
@@ -74,6 +75,6 @@ format:
 	scripts/format
 
 clean:
-	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
+	rm -rf build build-asan build-tsan build-bare build-fuzz
 
 .PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo install fuzz format clean

@@ -75,7 +75,7 @@ typedef struct sf_plan_options {
     /* Kept in the plan, for sf_plan_origin_of; or NULL. The file is that of a graph that was given as text: others know
      * theirs. */
     const char *step_file, *cluster_name;
-    /* For the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: it is not written. */
+    /* For the reason when nothing fits: JSON, docs/reference/cli.md has the keys. NULL: it is not written. */
     const sf_output *misfit;
     sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
     void *context;         /* for the listener */
@@ -129,7 +129,7 @@ typedef struct sf_report_options {
     size_t size;         /* of this struct, or 0: see sheaf.h */
     const char *title;   /* NULL: the name of the step */
     const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
-    bool json;           /* only the data: docs/report.md has its keys */
+    bool json;           /* only the data: docs/reference/cli.md has its keys */
     int threads;         /* 0: as many as the process may use */
 } sf_report_options;
 

@@ -27,7 +27,7 @@ SF_API sf_status sf_space_new(const sf_graph *graph, int devices, sf_diag *diag,
 SF_API void sf_space_free(sf_space *space);
 
 /* Writes a line for each of the ops: its name, and the letters of the factors that it can be cut along, with their sizes.
- * docs/ops.md has what the letters of each kind of op are. */
+ * docs/reference/ops.md has what the letters of each kind of op are. */
 SF_API sf_status sf_space_factors(const sf_graph *graph, const char *ops, const sf_output *output,
                                   sf_diag *diag);
 

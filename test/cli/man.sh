@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The option tables of docs/reference/cli.md and the commands in docs/sheaf.1 are what --help says, and cli.md names no
-# option that does not exist. With --update, writes them.
+# The reference is what the program says: the option tables of docs/reference/cli.md and the commands in docs/sheaf.1 are
+# those of --help, docs/reference/ops.md is `sheaf show --ops`; cli.md names no option that does not exist, passes.md has
+# all passes and their options, api.md all functions of the headers. With --update, writes the generated parts.
 set -euo pipefail
 cd "${SHEAF_SOURCE:-$(dirname "$0")/../..}"
 
@@ -91,9 +92,12 @@ roff() {
     sed -n '/^\.\\" end/,$p' docs/sheaf.1
 } >"$work/sheaf.1"
 
+"$binary" show --ops >"$work/ops.md"
+
 if [ -n "$update" ]; then
     cp "$work/cli.md" "$page"
     cp "$work/sheaf.1" docs/sheaf.1
+    cp "$work/ops.md" docs/reference/ops.md
 fi
 failures=0
 fail() {
@@ -101,13 +105,26 @@ fail() {
     failures=$((failures + 1))
 }
 for command in $commands; do
-    grep -qx "$command" "$work/tables" || [ -z "$(own "$command")" ] || fail "$page has no table of the options of $command"
+    grep -qx "$command" "$work/tables" || [ -z "$(own "$command")" ] || fail "$page has no table for $command"
+    grep -qF "| [\`$command\`](#$command) |" "$page" || fail "$page does not list $command"
 done
-cmp "$page" "$work/cli.md" || fail "$page is out of date: test/cli/man.sh --update writes it"
-cmp docs/sheaf.1 "$work/sheaf.1" || fail "docs/sheaf.1 is out of date: test/cli/man.sh --update writes it"
+for file in "$page" docs/sheaf.1 docs/reference/ops.md; do
+    diff "$file" "$work/${file##*/}" || fail "$file is out of date: test/cli/man.sh --update writes it"
+done
 cut -f2 "$work"/all.* | sort -u >"$work/known"
 echo --version >>"$work/known"
 for option in $(grep -oE -- '(^|[^a-z-])--[a-z][a-z-]*' "$page" | grep -oE -- '--[a-z-]+' | sort -u); do
     grep -qxF -- "$option" "$work/known" || fail "$page names $option, which no command has"
 done
+
+"$binary" passes | sed -nE 's/^  ([a-z0-9-]+)(,.*)?$/\1/p; s/^    ([a-z]+=[A-Z]+)  .*/\1/p' >"$work/passes"
+[ "$(wc -l <"$work/passes")" -gt 10 ]
+while read -r word; do
+    grep -qF "| \`$word\` |" docs/reference/passes.md || fail "docs/reference/passes.md does not have $word"
+done <"$work/passes"
+
+tr '\n' ' ' <<<"$(cat include/sheaf/*.h)" | grep -oE 'SF_API [^;(]*\(' | grep -oE 'sf_[a-z0-9_]+\($' | tr -d '(' |
+    sort -u >"$work/declared"
+sed -n '/^## Functions/,/^## R/p' docs/reference/api.md | grep -oE '`sf_[a-z0-9_]+`' | tr -d '`' | sort -u >"$work/listed"
+diff "$work/declared" "$work/listed" || fail "docs/reference/api.md lists (>) other functions than the headers (<)"
 [ "$failures" -eq 0 ]

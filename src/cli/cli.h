@@ -190,8 +190,8 @@ void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
     "weights and state stay f32"
 
 #define SF_CLI_HOST_LINK                                                                           \
-    "limit on the rate of copies between device and host, in bytes a second, such as 2G "          \
-    "(default: no limit)"
+    "make copies between device and host take as long as over a link of SIZE bytes a second, "     \
+    "such as 2G (default: as fast as memory)"
 
 /* Before long work: whether the output (or NULL) can be written, and is none of the files that are read (or NULL). */
 sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag);

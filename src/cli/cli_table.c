@@ -87,7 +87,7 @@ static void add_load(sf_cli_table *table, sf_load_options *load)
         {SF_OPT_UNROLL, &table->unroll,
          "unroll loops of up to N iterations (0: none; default: 256, and 2048 where that makes at "
          "most 100,000 ops)"},
-        {SF_OPT_TURNS, &load->turns,
+        {SF_OPT_ASSUME_TRIP_COUNT, &load->assume_trip_count,
          "trip count to assume for loops whose trip count the text does not say (default 1)"},
         {SF_OPT_MAX_NODES, &load->most_nodes,
          "refuse a step with more than N nodes (default 4000000)"},

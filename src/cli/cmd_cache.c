@@ -16,7 +16,7 @@ int sf_cli_cache(int argc, char **argv)
     const sf_cli_command command = {
         .name = "cache",
         .synopsis = "[--clear] [--json]",
-        .about = "Prints where compiled loops, compiled kernels and pass decisions are cached and "
+        .about = "Prints where compiled loops and kernels are cached and "
                  "how much space they take. SHEAF_CACHE_MIB in the environment is the limit "
                  "(default 512; 0: no cache). The least recently used files are removed first.",
         .options = options,

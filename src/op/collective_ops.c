@@ -31,7 +31,7 @@ enum { NATTRS = SF_COLLECTIVE_BODY + 1 };
     [SF_COLLECTIVE_NUMBER] = {.name = "number", .kind = SF_ATTR_INT, .required = true},            \
     [SF_COLLECTIVE_WHAT] = {.name = "what", .kind = SF_ATTR_TEXT, .derived = true, .note = true},  \
     [SF_COLLECTIVE_GROUPS] = {.name = "groups", .kind = SF_ATTR_INT},                              \
-    [SF_COLLECTIVE_TURN] = {.name = "turn", .kind = SF_ATTR_INT}
+    [SF_COLLECTIVE_MICROBATCH] = {.name = "turn", .kind = SF_ATTR_INT}
 
 static const sf_attrdef attrs[NATTRS] = {
     COMMON,
@@ -167,7 +167,7 @@ static sf_status eval_collective(sf_eval *eval, const sf_op *op, const sf_tensor
 const sf_opdef sf_op_all_reduce = {
     .name = "all_reduce",
     .dialect = "sheaf",
-    .doc = "Combines the operands of all ranks of a group; every rank gets the results.",
+    .doc = "The operands of all ranks of a group, reduced; every rank gets the result.",
     .id = SF_OP_ALL_REDUCE,
     .form = SF_FORM_GENERIC,
     .min_operands = 1,
@@ -203,7 +203,7 @@ const sf_opdef sf_op_all_gather = {
 const sf_opdef sf_op_reduce_scatter = {
     .name = "reduce_scatter",
     .dialect = "sheaf",
-    .doc = "Combines the operands of all ranks of a group; every rank gets one row of the result.",
+    .doc = "The operands of all ranks of a group, reduced; every rank gets one row of the result.",
     .id = SF_OP_REDUCE_SCATTER,
     .form = SF_FORM_GENERIC,
     .min_operands = 1,
@@ -222,7 +222,7 @@ const sf_opdef sf_op_reduce_scatter = {
 const sf_opdef sf_op_all_to_all = {
     .name = "all_to_all",
     .dialect = "sheaf",
-    .doc = "Every rank of a group sends one row of its operand to each rank.",
+    .doc = "One row of the operand of each rank of a group.",
     .id = SF_OP_ALL_TO_ALL,
     .form = SF_FORM_GENERIC,
     .min_operands = 1,

@@ -40,14 +40,14 @@ static uint64_t hash_of(const char *text)
 /* The text of the graph; it must read back as the same graph and be written the same way again. */
 static char *print(const sf_graph *graph, sf_buf *out)
 {
-    sf_buf again = {0};
+    sf_buf recomputed = {0};
     sf_print_stablehlo(graph, out);
     sf_graph *copy = load(out->text);
     assert_true(sf_graph_hash(copy) == sf_graph_hash(graph));
-    sf_print_stablehlo(copy, &again);
-    assert_string_equal(again.text, out->text);
+    sf_print_stablehlo(copy, &recomputed);
+    assert_string_equal(recomputed.text, out->text);
     sf_graph_free(copy);
-    sf_buf_free(&again);
+    sf_buf_free(&recomputed);
     return out->text;
 }
 
@@ -513,7 +513,7 @@ static void test_hints(void **state)
          "of Shardy only"},
         {ENTRY("  x = f32[] parameter(0)\n  y = f32[] ad(x, x)\n"), "did you mean add?"},
         {ENTRY("  x = f32[] parameter(0)\n  y = f32[] mul(x, x)\n"), "did you mean multiply?"},
-        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] zzzzzz(x)\n"), "docs/ops.md"},
+        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] zzzzzz(x)\n"), "docs/reference/ops.md"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_diag *diag = sf_diag_new();

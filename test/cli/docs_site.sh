@@ -11,13 +11,8 @@ fail() {
     exit 1
 }
 
-# The virtual environment of the build folder is used again.
-build() {
-    SF_BUILD=$SHEAF_BUILD "$1/scripts/docs" >"$work/said" 2>&1
-}
-
 status=0
-build "$SHEAF_SOURCE" || status=$?
+SF_BUILD=$SHEAF_BUILD "$SHEAF_SOURCE/scripts/docs" >"$work/said" 2>&1 || status=$?
 [ $status -ne 77 ] || exit 77
 [ $status -eq 0 ] || fail "the site was not built: $(cat "$work/said")"
 
@@ -33,13 +28,17 @@ if grep -rhoE '<(script|link|img)[^>]*(src|href)="(https?:)?//[^"]*"' "$site" --
     fail "pages load files from the network"
 fi
 
-# A copy with mistakes is refused.
-mkdir -p "$work/copy/scripts"
+# A copy with mistakes is refused. It has the same virtual environment.
+mkdir -p "$work/copy/scripts" "$work/build"
+ln -s "$SHEAF_BUILD/docs-venv" "$work/build/docs-venv"
 cp "$SHEAF_SOURCE/scripts/docs" "$work/copy/scripts/"
-cp -r "$SHEAF_SOURCE/docs" "$SHEAF_SOURCE/README.md" "$SHEAF_SOURCE/include" "$work/copy/"
-for mistake in '[a](no-such-page.md)' '[a](design/solver.md#no-such-heading)'; do
+cp -r "$SHEAF_SOURCE/docs" "$work/copy/"
+for name in README.md CONTRIBUTING.md include examples zoo; do
+    ln -s "$SHEAF_SOURCE/$name" "$work/copy/$name"
+done
+for mistake in '[a](no-such-page.md)' '[a](design/solver.md#no-such-heading)' '[a](../no-such-file)'; do
     cp "$SHEAF_SOURCE/docs/index.md" "$work/copy/docs/index.md"
     printf '\n%s\n' "$mistake" >>"$work/copy/docs/index.md"
-    ! build "$work/copy" || fail "$mistake was not refused"
-    grep -q 'no-such' "$work/said" || fail "$mistake was refused without a word: $(cat "$work/said")"
+    ! SF_BUILD=$work/build "$work/copy/scripts/docs" >"$work/said" 2>&1 || fail "$mistake was not refused"
+    grep -q 'no-such' "$work/said" || fail "$mistake was refused for another reason: $(cat "$work/said")"
 done

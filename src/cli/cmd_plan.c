@@ -162,7 +162,7 @@ int sf_cli_plan(int argc, char **argv)
         .about = "Finds the split of a step that takes the least time on a cluster and fits in "
                  "its memory, and says what it costs. --mesh names the only mesh to try. What "
                  "--pin says holds in the plan, and axes that it names are there. "
-                 "docs/design/planning.md explains the search.",
+                 "docs/planning.md explains the search and the prices.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,

@@ -97,6 +97,7 @@ document README.md
 document docs/cli.md
 document docs/splitting.md
 document docs/cluster.md
+document docs/planning.md
 document docs/time.md
 document docs/passes.md
 document docs/pipelines.md

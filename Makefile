@@ -39,7 +39,7 @@ passes: all
 hosts: all
 	scripts/reality
 
-# Plans the models of the papers and writes docs/results.md; zoo/large exports them: RESULTS="--only rhino" for less.
+# Plans the models of the papers and writes docs/design/results.md; zoo/large exports them: RESULTS="--only rhino" for less.
 results: all
 	bench/results $(RESULTS)
 
@@ -64,6 +64,10 @@ zoo: all
 	zoo/make
 	zoo/run
 
+# Builds the documents as a site with search, in build/docs.
+docs:
+	scripts/docs
+
 install: all
 	cmake --install build --prefix "$(PREFIX)"
 
@@ -77,4 +81,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo install fuzz format clean
+.PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo docs install fuzz format clean

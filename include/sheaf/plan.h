@@ -50,7 +50,7 @@ SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf
 /* The default margin. Prices are not exact to that. */
 #define SF_PLAN_MARGIN 0.01
 
-/* What to search for a plan with; docs/planning.md describes how. */
+/* What to search for a plan with; docs/design/planning.md describes how. */
 typedef struct sf_plan_options {
     size_t size; /* of this struct, or 0: see sheaf.h */
     const sf_cluster *cluster;
@@ -94,7 +94,7 @@ typedef struct sf_plan_options {
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
- * memory, by the prices of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
+ * memory, by the cost model of docs/design/simulator.md. It has been checked as by sf_plan_check, on some of its ranks.
  * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EMISMATCH;
  * the message says what is the least that a rank needs, where, and what would make it fit. */
 SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options,

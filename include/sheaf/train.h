@@ -57,7 +57,7 @@ typedef struct sf_train_options {
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
                             and stays away for as long after another has failed cannot be left
                             behind: it is named on standard error, and the process ends */
-    bool check;      /* programs before they run, see docs/architecture.md */
+    bool check;      /* programs before they run, see docs/design/correctness.md */
     bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EMISMATCH */
     sf_listener *listener; /* or NULL. Told of every step; false: save and return */
     void *context;         /* for the listener */
@@ -69,7 +69,7 @@ typedef struct sf_train_options {
     int64_t
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
     const char *
-        precision; /* what products of f32 are computed in: "f32", "tf32", "bf16", "f16" or "fp8"; NULL: "f32" (docs/gpu.md) */
+        precision; /* what products of f32 are computed in: "f32", "tf32", "bf16", "f16" or "fp8"; NULL: "f32" (docs/design/gpu.md) */
 } sf_train_options;
 
 typedef struct sf_train_report {

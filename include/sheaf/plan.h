@@ -12,7 +12,7 @@ extern "C" {
 
 typedef struct sf_plan sf_plan;
 
-/* What a person says about a split; docs/splitting.md describes meshes, pins and recipes. */
+/* What a person says about a split; docs/guides/split-by-hand.md describes meshes, pins and recipes. */
 typedef struct sf_pin_options {
     size_t size;             /* of this struct, or 0: see sheaf.h */
     const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
@@ -21,7 +21,7 @@ typedef struct sf_pin_options {
     const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
     int npins;
     /* What of the forward pass is computed again rather than kept for the backward pass: "none", "layer", "parts", "cheap",
-     * "full", or scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "text": what the text computes again. */
+     * "full", or scopes, "layer_?/attn,head"; docs/guides/micro-batches-and-recompute.md describes it. NULL, "text": what the text computes again. */
     const char *recompute;
     int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
     /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. Or a list
@@ -30,7 +30,7 @@ typedef struct sf_pin_options {
     int co_shards;
     /* A pipeline: "4" stages, or the scopes that begin all but the first of them, "layer_3,layer_6"; NULL: none. Its schedule
      * is a name, "1f1b", or a file with a table of tasks; NULL: 1f1b. The groups of devices that run the stages stand along
-     * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/pipelines.md describes it. */
+     * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/guides/pipelines.md describes it. */
     const char *stages, *schedule;
     /* "full": all state in pieces, gathered when it is needed: the recipe with zero3, which is the recipe where there is none,
      * and the passes SF_FULL_STATE_PASSES (sheaf/pass.h). "between": parameters are in pieces between steps, for zero1 and
@@ -180,7 +180,7 @@ SF_API int sf_plan_axes(const sf_plan *plan);
 SF_API const char *sf_plan_axis_name(const sf_plan *plan, int axis);
 SF_API int sf_plan_axis_size(const sf_plan *plan, int axis);
 
-/* How an argument stands on the mesh, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
+/* How an argument stands on the mesh, as docs/guides/split-by-hand.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
  * off where it is longer (rows of stacked layers on many groups); NULL when there is no such argument, or no memory. */
 enum { SF_LAYOUT_TEXT = 160 };
 SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
@@ -200,7 +200,7 @@ SF_API int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int arg
 SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank,
                         int64_t index, sf_box *out);
 
-/* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
+/* Checks, without running anything, that the plan computes the step: see docs/guides/split-by-hand.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EMISMATCH names the tensor and the pin. */
 SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,
                                sf_diag *diag);

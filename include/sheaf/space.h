@@ -5,7 +5,7 @@
  *     sf_order     one task before another
  *
  * What is not said is found: ops go with their neighbours, splits spread, gradients follow the ops that they are of, and a search
- * completes the order. What comes out is a plan like any other. docs/pipelines.md describes it.
+ * completes the order. What comes out is a plan like any other. docs/guides/pipelines.md describes it.
  *
  * Ops are named by patterns, separated by commas: "layer_0,layer_1", "layer_?/mlp/up/dot_general". A pattern matches ops of the
  * forward pass as that of a pin does: their scope with the name of the op behind it, or what that is in. NULL, "": all ops.

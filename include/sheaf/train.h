@@ -30,7 +30,7 @@ typedef struct sf_train_progress {
         computed; /* of the seconds of the last step, those of its program: without what data take */
 } sf_train_progress;
 
-/* Formats, rules and the promise of resuming are described in docs/training.md. */
+/* Formats, rules and the promise of resuming are described in docs/guides/train.md. */
 typedef struct sf_train_options {
     size_t size;             /* of this struct, or 0: see sheaf.h */
     int64_t steps;           /* in all, with those of the run that is resumed */
@@ -65,7 +65,7 @@ typedef struct sf_train_options {
     const sf_output *trace;
     int64_t
         device_memory; /* most bytes of a device, for arguments and all that stands between them; what is on the host
-                              is not among them (docs/offload.md). 0: no limit of its own */
+                              is not among them (docs/guides/micro-batches-and-recompute.md). 0: no limit of its own */
     int64_t
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
     const char *

@@ -21,7 +21,8 @@ typedef struct sf_pin_options {
     const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
     int npins;
     /* What of the forward pass is computed again rather than kept for the backward pass: "none", "layer", "parts", "cheap",
-     * "full", or scopes, "layer_?/attn,head"; docs/guides/micro-batches-and-recompute.md describes it. NULL, "text": what the text computes again. */
+     * "full", or scopes, "layer_?/attn,head"; docs/guides/micro-batches-and-recompute.md describes it. NULL, "text": what the
+     * text recomputes. */
     const char *recompute;
     int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
     /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. Or a list

@@ -105,8 +105,8 @@ else
 fi
 lua=$("$binary" version | grep '^lua: in' || true)
 for page in "${pages[@]}"; do
-    # Examples that need Lua are on pages about schedules.
-    if [[ -n $lua || $page != */schedules.md ]] && grep -qx '```console' "$page"; then
+    # Examples that need Lua are on the pages about schedules and extensions.
+    if [[ -n $lua || ! $page =~ /(schedules|extend)\.md$ ]] && grep -qx '```console' "$page"; then
         document "$page"
     fi
 done

@@ -1,7 +1,8 @@
 PREFIX ?= /usr/local
 
+# make demo builds the command alone and hardly optimized, in the same directory.
 all:
-	scripts/build build
+	scripts/build build -DSF_QUICK=OFF
 
 demo:
 	scripts/install-deps --build
@@ -38,7 +39,7 @@ passes: all
 hosts: all
 	scripts/reality
 
-# Plans the models of the papers and writes docs/results.md; zoo/large exports them: RESULTS="--only rhino" for less.
+# Plans the models of the papers and writes docs/design/results.md; zoo/large exports them: RESULTS="--only rhino" for less.
 results: all
 	bench/results $(RESULTS)
 
@@ -63,6 +64,10 @@ zoo: all
 	zoo/make
 	zoo/run
 
+# Builds the documents as a site with search, in build/docs.
+docs:
+	scripts/docs
+
 install: all
 	cmake --install build --prefix "$(PREFIX)"
 
@@ -74,6 +79,6 @@ format:
 	scripts/format
 
 clean:
-	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
+	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo install fuzz format clean
+.PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo docs install fuzz format clean

@@ -37,7 +37,7 @@ foreach(set IN LISTS gemm_sets)
 endforeach()
 
 # A CBLAS can stand in for the kernels. SF_BLAS: none, openblas, blis, the path of a library, or auto,
-# which goes by what was measured (docs/performance.md): on x86-64 our own are as fast as the best
+# which goes by what was measured (docs/design/performance.md): on x86-64 our own are as fast as the best
 # library and much faster than one that does not know the processor; elsewhere a library comes first.
 
 set(SF_BLAS auto CACHE STRING "CBLAS for matrix products: auto, none, openblas, blis or a path")

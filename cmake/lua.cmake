@@ -1,4 +1,4 @@
-# Lua 5.4, in which schedules are written (docs/schedules.md). Debian and Ubuntu call it lua5.4, others lua-5.4 or lua.
+# Lua 5.4, in which schedules are written (docs/reference/schedules.md). Debian and Ubuntu call it lua5.4, others lua-5.4 or lua.
 set(SF_FEATURE_LUA 0)
 if(SF_LUA)
     find_package(PkgConfig QUIET)

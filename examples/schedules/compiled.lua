@@ -1,4 +1,4 @@
--- Loops as machine code: bias and GELU, softmax, and layer norm, forward and backward.
+-- Compiled loops: bias and GELU, softmax, and layer norm, forward and backward.
 local sch = sheaf.schedule()
 sch:mesh{{"data", sheaf.ranks or 1}}
 for _, pattern in ipairs{"layer_?.mlp", "layer_?.attn", "layer_?.norm?"} do

@@ -1,4 +1,4 @@
--- Ops found and replaced: GELU said in another way, and one product for queries, keys and values.
+-- Ops found and replaced: GELU in another form, and one product for queries, keys and values.
 local sch = sheaf.schedule()
 local mlp, attn = sch["layer_?.mlp"], sch["layer_?.attn"]
 sch:mesh{{"model", sheaf.ranks or 1}}

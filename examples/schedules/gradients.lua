@@ -1,4 +1,4 @@
--- A module of one's own, forward and backward: an MLP whose GELU and its derivative are written with the logistic function.
+-- A module replaced, forward and backward: an MLP whose GELU and its derivative are written with the logistic function.
 local sch = sheaf.schedule()
 sch:mesh{{"data", sheaf.ranks or 1}}
 local function parts(x, up_bias, up)

@@ -1,4 +1,4 @@
--- LLaMA: as GPT, with a gate beside the MLP's first product. Keys and values have few heads, and stay whole.
+-- LLaMA: as GPT, with a gate beside the MLP's first product. Keys and values have few heads and are replicated.
 local sch = sheaf.schedule()
 sch:mesh{{"model", sheaf.ranks or 2}}
 sch["layer_*"]:shard({"q/kernel", "gate/kernel", "up/kernel"}, 1)

@@ -1,4 +1,4 @@
--- nnScaler, tensor parallelism: the first product of an MLP by what it makes; the second follows, by what it reads.
+-- nnScaler, tensor parallelism: the first product of an MLP is split by columns; the second follows, by rows.
 local n = sheaf.ranks or 2
 local space = sheaf.space(n)
 space:trans("layer_?/mlp/up/dot_general", "k", n)

@@ -1,4 +1,4 @@
--- OPT is GPT to a schedule; here with half of the ranks on the batch, and every other layer computed again.
+-- OPT has the modules of GPT; here half of the ranks split the batch, and every other layer is recomputed.
 local sch = sheaf.schedule()
 local ranks = sheaf.ranks or 4
 local model = ranks > 2 and ranks // 2 or 1

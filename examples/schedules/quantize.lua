@@ -1,4 +1,4 @@
--- A primitive of one's own: weights rounded to so many bits in the forward pass; gradients go straight through.
+-- A user primitive: weights are rounded to a number of bits in the forward pass; gradients ignore the rounding.
 local sch = sheaf.schedule()
 sch:mesh{{"model", sheaf.ranks or 2}}
 sheaf.primitive{

@@ -1,4 +1,4 @@
--- RoBERTa is BERT to a schedule; here with every layer computed again in the backward pass.
+-- RoBERTa has the modules of BERT; here every layer is recomputed in the backward pass.
 local sch = sheaf.schedule()
 sch:mesh{{"model", sheaf.ranks or 2}}
 sch["layer_*"]:shard({"q/kernel", "k/kernel", "v/kernel", "up/kernel"}, 1)

@@ -1,4 +1,4 @@
--- T5: encoder and decoder alike; the decoder also attends to what the encoder made.
+-- T5: encoder and decoder alike; the decoder also attends to the encoder's results.
 local sch = sheaf.schedule()
 sch:mesh{{"model", sheaf.ranks or 2}}
 for _, part in ipairs{"enc_*", "dec_*"} do

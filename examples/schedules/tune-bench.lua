@@ -1,5 +1,5 @@
 -- The space of tune-opt.lua at a size that one machine runs, for sheaf tune --by run: how many of 24 examples go through at once,
--- and in how many of the 12 halves of layers, attention and MLP, activations are computed again. 7 by 13 settings.
+-- and in how many of the 12 halves of layers, attention and MLP, activations are recomputed. 7 by 13 settings.
 local sch = sheaf.schedule()
 local batch = tune.choice("batch", {1, 2, 3, 4, 6, 8, 12})
 local again = tune.int("again", 0, 12)

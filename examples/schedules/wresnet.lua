@@ -1,4 +1,4 @@
--- Wide-ResNet: channels. The first convolution of a block by what it makes, the second by what it reads.
+-- Wide-ResNet: the first convolution of a block is split by output channels, the second by input channels.
 local sch = sheaf.schedule()
 sch:mesh{{"model", sheaf.ranks or 2}}
 sch["s?b?_c1"]:shard("kernel", 3)

@@ -1,4 +1,4 @@
-/* Clusters: what a plan is made for. docs/cluster.md describes names, shorthands and the JSON. */
+/* Clusters: what a plan is made for. docs/reference/cluster.md describes names, shorthands and the JSON. */
 #ifndef SHEAF_CLUSTER_H
 #define SHEAF_CLUSTER_H
 

@@ -96,7 +96,7 @@ typedef struct sf_verify_options {
                                 default, "synthetic" */
     bool shrunk;           /* the step is one of sf_plan_shrink: fewer steps, unless said */
     double limit;          /* of a plan: seconds that a rank may wait for another; 0: 300 */
-    bool check;            /* programs before they run, see docs/architecture.md */
+    bool check;            /* programs before they run, see docs/design/correctness.md */
     uint64_t seed;         /* of a plan, without `against`: of weights, batches and keys */
     int64_t device_memory; /* of a plan: as of sf_train_options */
     const char *precision; /* as of sf_train_options; of a plan: of its ranks */

@@ -1,4 +1,4 @@
-/* Passes: how the programs of a plan's ranks are rewritten before they run. docs/passes.md explains them. */
+/* Passes: how the programs of a plan's ranks are rewritten before they run. docs/reference/passes.md explains them. */
 #ifndef SHEAF_PASS_H
 #define SHEAF_PASS_H
 

@@ -12,7 +12,7 @@ extern "C" {
 
 typedef struct sf_plan sf_plan;
 
-/* What a person says about a split; docs/splitting.md describes meshes, pins and recipes. */
+/* What a person says about a split; docs/guides/split-by-hand.md describes meshes, pins and recipes. */
 typedef struct sf_pin_options {
     size_t size;             /* of this struct, or 0: see sheaf.h */
     const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
@@ -21,7 +21,8 @@ typedef struct sf_pin_options {
     const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
     int npins;
     /* What of the forward pass is computed again rather than kept for the backward pass: "none", "layer", "parts", "cheap",
-     * "full", or scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "text": what the text computes again. */
+     * "full", or scopes, "layer_?/attn,head"; docs/guides/micro-batches-and-recompute.md describes it. NULL, "text": what the
+     * text recomputes. */
     const char *recompute;
     int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
     /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. Or a list
@@ -30,7 +31,7 @@ typedef struct sf_pin_options {
     int co_shards;
     /* A pipeline: "4" stages, or the scopes that begin all but the first of them, "layer_3,layer_6"; NULL: none. Its schedule
      * is a name, "1f1b", or a file with a table of tasks; NULL: 1f1b. The groups of devices that run the stages stand along
-     * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/pipelines.md describes it. */
+     * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/guides/pipelines.md describes it. */
     const char *stages, *schedule;
     /* "full": all state in pieces, gathered when it is needed: the recipe with zero3, which is the recipe where there is none,
      * and the passes SF_FULL_STATE_PASSES (sheaf/pass.h). "between": parameters are in pieces between steps, for zero1 and
@@ -50,7 +51,7 @@ SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf
 /* The default margin. Prices are not exact to that. */
 #define SF_PLAN_MARGIN 0.01
 
-/* What to search for a plan with; docs/planning.md describes how. */
+/* What to search for a plan with; docs/design/planning.md describes how. */
 typedef struct sf_plan_options {
     size_t size; /* of this struct, or 0: see sheaf.h */
     const sf_cluster *cluster;
@@ -75,7 +76,7 @@ typedef struct sf_plan_options {
     /* Kept in the plan, for sf_plan_origin_of; or NULL. The file is that of a graph that was given as text: others know
      * theirs. */
     const char *step_file, *cluster_name;
-    /* For the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: it is not written. */
+    /* For the reason when nothing fits: JSON, docs/reference/cli.md has the keys. NULL: it is not written. */
     const sf_output *misfit;
     sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
     void *context;         /* for the listener */
@@ -94,7 +95,7 @@ typedef struct sf_plan_options {
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
- * memory, by the prices of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
+ * memory, by the cost model of docs/design/simulator.md. It has been checked as by sf_plan_check, on some of its ranks.
  * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EMISMATCH;
  * the message says what is the least that a rank needs, where, and what would make it fit. */
 SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options,
@@ -129,7 +130,7 @@ typedef struct sf_report_options {
     size_t size;         /* of this struct, or 0: see sheaf.h */
     const char *title;   /* NULL: the name of the step */
     const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
-    bool json;           /* only the data: docs/report.md has its keys */
+    bool json;           /* only the data: docs/reference/cli.md has its keys */
     int threads;         /* 0: as many as the process may use */
 } sf_report_options;
 
@@ -180,7 +181,7 @@ SF_API int sf_plan_axes(const sf_plan *plan);
 SF_API const char *sf_plan_axis_name(const sf_plan *plan, int axis);
 SF_API int sf_plan_axis_size(const sf_plan *plan, int axis);
 
-/* How an argument stands on the mesh, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
+/* How an argument stands on the mesh, as docs/guides/split-by-hand.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
  * off where it is longer (rows of stacked layers on many groups); NULL when there is no such argument, or no memory. */
 enum { SF_LAYOUT_TEXT = 160 };
 SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
@@ -200,7 +201,7 @@ SF_API int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int arg
 SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank,
                         int64_t index, sf_box *out);
 
-/* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
+/* Checks, without running anything, that the plan computes the step: see docs/guides/split-by-hand.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EMISMATCH names the tensor and the pin. */
 SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,
                                sf_diag *diag);

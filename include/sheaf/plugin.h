@@ -1,4 +1,4 @@
-/* Primitives and kernels of your own, in C: shared objects that schedules use beside what is built in. docs/schedules.md describes
+/* Primitives and kernels of your own, in C: shared objects that schedules use beside what is built in. docs/reference/schedules.md describes
  * them, examples/c/bind.c is one.
  *
  * An object exports sheaf_primitive, which gives a primitive: a name, what must hold before, and what is then done, in calls of

@@ -1,5 +1,5 @@
 /* Primitives: what a person says about a step, one thing after another, and the plan that comes of it. It is what
- * schedules in Lua are made of (sheaf/script.h); docs/schedules.md describes each. */
+ * schedules in Lua are made of (sheaf/script.h); docs/reference/schedules.md describes each. */
 #ifndef SHEAF_PRIMITIVE_H
 #define SHEAF_PRIMITIVE_H
 

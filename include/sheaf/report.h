@@ -21,7 +21,7 @@ typedef struct sf_show_options {
 } sf_show_options;
 
 /* Writes what the step is: arguments by role, results, state, cost by op, phase and scope.
- * docs/cli.md describes the JSON. */
+ * docs/reference/cli.md describes the JSON. */
 SF_API sf_status sf_show(const sf_graph *graph, const sf_show_options *options,
                          const sf_output *output, sf_diag *diag);
 
@@ -29,7 +29,7 @@ SF_API sf_status sf_show(const sf_graph *graph, const sf_show_options *options,
  * shapes, buffers and scope, and the memory it needs. */
 SF_API sf_status sf_show_program(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
-/* Writes the table of ops as Markdown; docs/ops.md is its output. */
+/* Writes the table of ops as Markdown; docs/reference/ops.md is its output. */
 SF_API sf_status sf_show_ops(const sf_output *output, sf_diag *diag);
 
 #ifdef __cplusplus

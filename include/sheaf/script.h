@@ -1,4 +1,4 @@
-/* Schedules in Lua: programs that apply primitives. docs/schedules.md describes the language. */
+/* Schedules in Lua: programs that apply primitives. docs/reference/schedules.md describes the language. */
 #ifndef SHEAF_SCRIPT_H
 #define SHEAF_SCRIPT_H
 

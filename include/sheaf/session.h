@@ -30,7 +30,7 @@ typedef struct sf_session_options {
     int threads;           /* of all ranks of this process; 0: as many as it may use */
     int64_t memory;        /* most bytes of a rank; 0: what the machine has */
     double limit;          /* as of sf_train */
-    bool check;            /* programs before they run, see docs/architecture.md */
+    bool check;            /* programs before they run, see docs/design/correctness.md */
     sf_listener *listener; /* told after each step of sf_session_run; or NULL */
     void *context;         /* for the listener */
 } sf_session_options;

@@ -22,7 +22,7 @@ SF_API void sf_sketch_free(sf_sketch *sketch);
 SF_API sf_status sf_sketch_input(sf_sketch *sketch, sf_diag *diag, int *out);
 SF_API sf_status sf_sketch_number(sf_sketch *sketch, double number, sf_diag *diag, int *out);
 
-/* An attribute, as docs/ops.md names it: a number or a list of them, or a text. This struct will not grow. */
+/* An attribute, as docs/reference/ops.md names it: a number or a list of them, or a text. This struct will not grow. */
 typedef struct sf_sketch_attr {
     const char *name;
     int count; /* -1: `integer`; -2: `text` */

@@ -2,7 +2,7 @@
  *
  * The cost is the sum of node costs and of edge costs. A node's strategy uses so much of something during
  * an interval of time; at every time, the uses of the nodes whose interval holds it may sum to the limit at
- * most. docs/solver.md describes the method.
+ * most. docs/design/solver.md describes the method.
  */
 #ifndef SHEAF_SOLVE_H
 #define SHEAF_SOLVE_H

@@ -5,7 +5,7 @@
  *     sf_order     one task before another
  *
  * What is not said is found: ops go with their neighbours, splits spread, gradients follow the ops that they are of, and a search
- * completes the order. What comes out is a plan like any other. docs/pipelines.md describes it.
+ * completes the order. What comes out is a plan like any other. docs/guides/pipelines.md describes it.
  *
  * Ops are named by patterns, separated by commas: "layer_0,layer_1", "layer_?/mlp/up/dot_general". A pattern matches ops of the
  * forward pass as that of a pin does: their scope with the name of the op behind it, or what that is in. NULL, "": all ops.
@@ -27,7 +27,7 @@ SF_API sf_status sf_space_new(const sf_graph *graph, int devices, sf_diag *diag,
 SF_API void sf_space_free(sf_space *space);
 
 /* Writes a line for each of the ops: its name, and the letters of the factors that it can be cut along, with their sizes.
- * docs/ops.md has what the letters of each kind of op are. */
+ * docs/reference/ops.md has what the letters of each kind of op are. */
 SF_API sf_status sf_space_factors(const sf_graph *graph, const char *ops, const sf_output *output,
                                   sf_diag *diag);
 

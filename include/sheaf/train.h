@@ -30,7 +30,7 @@ typedef struct sf_train_progress {
         computed; /* of the seconds of the last step, those of its program: without what data take */
 } sf_train_progress;
 
-/* Formats, rules and the promise of resuming are described in docs/training.md. */
+/* Formats, rules and the promise of resuming are described in docs/guides/train.md. */
 typedef struct sf_train_options {
     size_t size;             /* of this struct, or 0: see sheaf.h */
     int64_t steps;           /* in all, with those of the run that is resumed */
@@ -57,7 +57,7 @@ typedef struct sf_train_options {
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
                             and stays away for as long after another has failed cannot be left
                             behind: it is named on standard error, and the process ends */
-    bool check;      /* programs before they run, see docs/architecture.md */
+    bool check;      /* programs before they run, see docs/design/correctness.md */
     bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EMISMATCH */
     sf_listener *listener; /* or NULL. Told of every step; false: save and return */
     void *context;         /* for the listener */
@@ -65,11 +65,11 @@ typedef struct sf_train_options {
     const sf_output *trace;
     int64_t
         device_memory; /* most bytes of a device, for arguments and all that stands between them; what is on the host
-                              is not among them (docs/offload.md). 0: no limit of its own */
+                              is not among them (docs/guides/micro-batches-and-recompute.md). 0: no limit of its own */
     int64_t
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
     const char *
-        precision; /* what products of f32 are computed in: "f32", "tf32", "bf16", "f16" or "fp8"; NULL: "f32" (docs/gpu.md) */
+        precision; /* what products of f32 are computed in: "f32", "tf32", "bf16", "f16" or "fp8"; NULL: "f32" (docs/design/gpu.md) */
 } sf_train_options;
 
 typedef struct sf_train_report {

@@ -1,4 +1,4 @@
-/* Tuning: which values of some variables make the fastest plan. docs/schedules.md describes it.
+/* Tuning: which values of some variables make the fastest plan. docs/reference/schedules.md describes it.
  *
  * A program that applies primitives asks for the values of variables as it goes, sf_settings_int and sf_settings_choice; what
  * a variable may be can depend on the values of those before it, so that settings are no rectangle. It is run once for each

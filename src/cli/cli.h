@@ -152,9 +152,8 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
 
 /* What --passes is, in the help of commands that have it. */
 #define SF_CLI_PASSES                                                                              \
-    "rewrite programs by these passes, as in fsdp,prefetch,unshard, or none, in place of "         \
-    "those "                                                                                       \
-    "of the plan; sheaf passes lists them"
+    "rewrite programs by these passes, as in fsdp,prefetch,unshard, or none, in place of the "     \
+    "plan's passes; sheaf passes lists them"
 
 /* Whether what --schedule names is one: its name ends in .lua. */
 bool sf_cli_is_script(const char *schedule);
@@ -167,7 +166,7 @@ int sf_cli_script_ranks(int64_t said);
 
 /* What --schedule is, in the help of commands that run a step. */
 #define SF_CLI_SCHEDULE                                                                            \
-    "split the step as this program in Lua says, in place of a plan (docs/schedules.md)"
+    "run the schedule in this Lua program and split the step as it says, in place of a plan"
 
 /* Runs it, and says so on standard error. *out is for sf_primitives_free, NULL after a failure. */
 sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, sf_diag *diag,
@@ -181,15 +180,18 @@ sf_status sf_cli_check_unchanged(const sf_graph *step, const sf_graph *made, con
 void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
 
 #define SF_CLI_DEVICE_MEMORY                                                                       \
-    "most memory of a device, such as 512M; a step that takes more is refused, and passes keep "   \
-    "to "                                                                                          \
-    "it"
-#define SF_CLI_ENGINE "auto (default: cuda where there is a GPU, else cpu), cpu, cuda or oracle"
+    "memory of a device, such as 512M; a step that needs more is refused, and passes stay "        \
+    "within it"
+
+#define SF_CLI_ENGINE "auto (default: cuda if there is a GPU, else cpu), cpu, cuda or oracle"
+
 #define SF_CLI_PRECISION                                                                           \
-    "what products of f32 are computed in: f32 (default), tf32, bf16, f16 or fp8; weights and "    \
-    "state stay f32"
+    "type in which products of f32 are computed: f32 (default), tf32, bf16, f16 or fp8; "          \
+    "weights and state stay f32"
+
 #define SF_CLI_HOST_LINK                                                                           \
-    "bytes a second of copies between device and host, such as 2G (default: what memory does)"
+    "make copies between device and host take as long as over a link of SIZE bytes a second, "     \
+    "such as 2G (default: as fast as memory)"
 
 /* Before long work: whether the output (or NULL) can be written, and is none of the files that are read (or NULL). */
 sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag);
@@ -207,8 +209,8 @@ sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load
 
 /* A cluster as sf_cluster_open takes it; with the times of a run where `measured`, or else NULL, is its timeline. */
 #define SF_CLI_MEASURED                                                                            \
-    "a timeline that train --profile FILE.json wrote: what its instructions and collectives took " \
-    "is what they take here"
+    "use the times of this timeline, written by train or run with --profile FILE.json, in "        \
+    "place of the cost model's"
 sf_status sf_cli_open_cluster(const char *name, const char *measured, sf_diag *diag,
                               sf_cluster **out);
 

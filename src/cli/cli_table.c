@@ -65,16 +65,17 @@ static void add_option(sf_cli_table *table, const sf_cli_option *option)
 static void add_making(sf_cli_table *table, sf_cli_making *making)
 {
     const sf_cli_option shared[] = {
-        {SF_OPT_MESH, &making->mesh, "the ranks, such as data=2,model=4"},
+        {SF_OPT_MESH, &making->mesh,
+         "axes of the mesh and their sizes, as in data=2,model=4 (default: from the recipe; plan "
+         "tries all meshes that suit the cluster)"},
         {SF_OPT_PIN, &making->pins,
-         "PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'; the axis may be *, and !S(0) forbids. "
-         "May be given many times, the first that matches a tensor counts"},
-        {SF_OPT_OUTPUT, &making->output, "where to write the plan, as JSON"},
-        {SF_OPT_JSON, &making->show.json, "the summary for machines"},
-        {SF_OPT_STRICT, &making->strict,
-         "exit with 1 where there is a warning: a step that cannot be run here, a plan that "
-         "repeats "
-         "much of its compute"},
+         "PATTERN=SHARE@AXIS, as in 'batch/*=S(0)@data'; AXIS may be *, and !S(0) forbids a split. "
+         "May be repeated; the first pin that matches a tensor counts, pins of the recipe come "
+         "last"},
+        {SF_OPT_OUTPUT, &making->output,
+         "write the plan to FILE as JSON; - is standard output, without the summary"},
+        {SF_OPT_JSON, &making->show.json, "print the summary as JSON"},
+        {SF_OPT_STRICT, &making->strict, "exit with 1 if there is a warning"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         add_option(table, &shared[i]);
@@ -84,16 +85,18 @@ static void add_load(sf_cli_table *table, sf_load_options *load)
 {
     const sf_cli_option shared[] = {
         {SF_OPT_UNROLL, &table->unroll,
-         "unroll loops of up to N iterations (0: none; default: 256, more where the body is "
-         "small)"},
+         "unroll loops of up to N iterations (0: none; default: 256, and 2048 where that makes at "
+         "most 100,000 ops)"},
         {SF_OPT_ASSUME_TRIP_COUNT, &load->assume_trip_count,
-         "count loops as if they turned N times where the text does not say how often (default: "
-         "once)"},
-        {SF_OPT_MAX_NODES, &load->most_nodes, "refuse a step of more nodes (default 4000000)"},
+         "trip count to assume for loops whose trip count the text does not say (default 1)"},
+        {SF_OPT_MAX_NODES, &load->most_nodes,
+         "refuse a step with more than N nodes (default 4000000)"},
         {SF_OPT_SIDECAR, &load->sidecar,
-         "JSON with the roles of arguments, or none (default: NAME.json beside the step, if any)"},
+         "JSON with the roles of the arguments, or none (default: NAME.json beside the step, if it "
+         "exists)"},
         {SF_OPT_STATE, &load->state,
-         "which result becomes which argument: ARGUMENT=RESULT,... or none"},
+         "which result becomes which argument of the next step: ARGUMENT=RESULT,... (numbers or "
+         "names), or none"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         add_option(table, &shared[i]);
@@ -110,7 +113,7 @@ void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table)
         add_load(table, command->load);
     if (command->operand)
         add_option(table, &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
-                                           "refuse a file of more bytes, unpacked (default 1G; of "
-                                           "tensors, what fits into memory)"});
-    add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this and stop"});
+                                           "refuse a file with more bytes, unpacked (default: 1G; "
+                                           "for tensors, what fits in memory)"});
+    add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this help"});
 }

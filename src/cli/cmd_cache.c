@@ -10,17 +10,15 @@ int sf_cli_cache(int argc, char **argv)
     sf_show_options show = {0};
     bool clear = false;
     const sf_cli_option options[] = {
-        {SF_OPT_CLEAR, &clear, "remove all of it"},
-        {SF_OPT_JSON, &show.json, "for machines"},
+        {SF_OPT_CLEAR, &clear, "remove all cached files"},
+        {SF_OPT_JSON, &show.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "cache",
         .synopsis = "[--clear] [--json]",
-        .about =
-            "Says what is kept between runs, loops and kernels that were compiled and what passes "
-            "decided: where it is, how much, and how much it may be, which SHEAF_CACHE_MIB in the "
-            "environment says (512 unless said). What was not used for the longest time goes "
-            "first.",
+        .about = "Prints where compiled loops and kernels are cached and "
+                 "how much space they take. SHEAF_CACHE_MIB in the environment is the limit "
+                 "(default 512; 0: no cache). The least recently used files are removed first.",
         .options = options,
         .noptions = sizeof options / sizeof *options,
     };

@@ -46,29 +46,28 @@ int sf_cli_calibrate(int argc, char **argv)
     int64_t ranks = UNSAID, threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_RANKS, &ranks,
-         "how many ranks, as threads (default 1); under mpirun, its processes"},
+         "number of ranks, as threads (default 1); under mpirun, its processes"},
         {SF_OPT_THREADS, &threads,
-         "how many threads for all ranks together (default: as many as there are)"},
-        {SF_OPT_ENGINE, &calibrate_options.engine,
-         "what is measured: cpu (default), or cuda: the GPU"},
+         "threads of all ranks together (default: as many as the process may use)"},
+        {SF_OPT_ENGINE, &calibrate_options.engine, "cpu (default), or cuda to measure the GPU"},
         {SF_OPT_PRECISION, &calibrate_options.precision,
-         "with --engine cuda, what products of f32 are computed in: f32 (default) or tf32"},
-        {SF_OPT_OUTPUT, &output, "where to write the cluster, as JSON"},
-        {SF_OPT_NAME, &calibrate_options.name, "what it is called (default: as the host is)"},
+         "with --engine cuda: compute f32 products in f32 (default) or tf32"},
+        {SF_OPT_OUTPUT, &output,
+         "write the cluster to FILE as JSON; - is standard output, without the summary"},
+        {SF_OPT_NAME, &calibrate_options.name, "name of the cluster (default: the host name)"},
         {SF_OPT_SECONDS, &calibrate_options.seconds,
-         "about how long to measure each curve (default 1)"},
+         "approximate time to measure each curve (default 1)"},
         {SF_OPT_LARGEST, &calibrate_options.largest,
-         "bytes of the largest collective (default 64M)"},
+         "size of the largest collective (default 64M)"},
         {SF_OPT_JSON, &show.json, "print the cluster as JSON"},
     };
     const sf_cli_command command = {
         .name = "calibrate",
         .synopsis = "[-n RANKS] [-o FILE]",
-        .about = "Measures this machine: products by size and type, loops over elements, "
-                 "convolutions, "
-                 "collectives by size in groups of every shape, with all ranks at work at the same "
-                 "time. What it writes is a cluster whose curves count instead of formulas. Under "
-                 "mpirun it measures the hosts and the network between them.",
+        .about = "Measures this machine with all ranks at work: products by size and type, loops, "
+                 "convolutions, and collectives by size and group shape. Prints a cluster file "
+                 "whose measured curves replace the cost model's formulas. Under mpirun it "
+                 "measures the hosts and the network between them.",
         .options = options,
         .noptions = sizeof options / sizeof *options,
     };

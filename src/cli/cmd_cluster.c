@@ -24,15 +24,16 @@ int sf_cli_cluster(int argc, char **argv)
     sf_show_options show_options = {0};
     const sf_cli_option options[] = {
         {SF_OPT_JSON, &show_options.json,
-         "the cluster as a file has it: what to start one's own from"},
+         "print the cluster as a cluster file; without CLUSTER, the names in the library"},
         {SF_OPT_MEASURED, &measured, SF_CLI_MEASURED},
     };
     const sf_cli_command command = {
         .name = "cluster",
         .synopsis = "[CLUSTER|list] [--measured FILE] [--json]",
-        .about = "Says what a cluster is and what collectives take on it: one of the library, a "
-                 "shorthand such as 2x8xV100, or a file. Without one, lists the library. "
-                 "docs/cluster.md tells how the figures are used and where they come from.",
+        .about =
+            "Prints the devices and links of a cluster and the time of common collectives on it. "
+            "CLUSTER is a name from the library, a shorthand such as 2x8xV100, or a file. Without "
+            "CLUSTER, lists the library. docs/reference/cluster.md describes cluster files.",
         .operand = "CLUSTER",
         .optional = true,
         .options = options,

@@ -31,17 +31,16 @@ int sf_cli_convert(int argc, char **argv)
     sf_cli_script script = {0};
     int64_t ranks = 0;
     const sf_cli_option options[] = {
-        {SF_OPT_OUTPUT, &to, "where to write (default: standard output)"},
-        {SF_OPT_SCHEDULE, &script.path,
-         "a program in Lua: what it replaces is replaced in what is written"},
-        {SF_OPT_RANKS, &ranks, "sheaf.ranks of that program"},
-        {SF_OPT_UNSAFE, &script.unsafe, "let that program use files and run others"},
+        {SF_OPT_OUTPUT, &to, "write to FILE (default: standard output)"},
+        {SF_OPT_SCHEDULE, &script.path, "apply the replacements of this Lua program"},
+        {SF_OPT_RANKS, &ranks, "value of sheaf.ranks in the Lua program"},
+        {SF_OPT_UNSAFE, &script.unsafe, "let the Lua program open files and run other programs"},
     };
     const sf_cli_command command = {
         .name = "convert",
         .synopsis = "STEP [--schedule LUA] [-o FILE]",
-        .about = "Reads a step, StableHLO or HLO text, and writes it as canonical StableHLO: "
-                 "calls inlined, loops with a known trip count unrolled, unused ops dropped.",
+        .about = "Reads a step (StableHLO or HLO text) and writes canonical StableHLO: functions "
+                 "inlined, loops with a known trip count unrolled, unused ops removed.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,

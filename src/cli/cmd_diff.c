@@ -42,15 +42,14 @@ int sf_cli_diff(int argc, char **argv)
     const sf_cli_option options[] = {
         {SF_OPT_STEP, &job.step,
          "the step (default: the file that one of the plans was made from)"},
-        {SF_OPT_ALL, &job.show.all, "every tensor, none folded with others"},
-        {SF_OPT_JSON, &job.show.json, "for machines"},
+        {SF_OPT_ALL, &job.show.all, "print every tensor; fold no rows"},
+        {SF_OPT_JSON, &job.show.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "diff",
         .synopsis = "PLAN OTHER [--step STEP] [--all] [--json]",
-        .about =
-            "Says in what two plans of one step differ: mesh, stages, turns and what is computed "
-            "again, what is expected of them, and layouts of arguments and of ops.",
+        .about = "Prints how two plans of one step differ: mesh, stages, micro-batches, recompute, "
+                 "expected time and memory, and the layouts of arguments and ops.",
         .operand = "PLAN",
         .second = "OTHER",
         .second_into = &job.right,

@@ -34,22 +34,22 @@ int sf_cli_eval(int argc, char **argv)
     const char *step;
     const sf_cli_option options[] = {
         {SF_OPT_INPUTS, &eval.inputs,
-         "safetensors with in.0, in.1, ... or the names of the arguments (default: zeros, if all "
-         "arguments are floats or complex)"},
+         "safetensors file with in.0, in.1, ... or the names of the arguments (default: zeros, if "
+         "all arguments are floats or complex)"},
         {SF_OPT_OUTPUT, &eval.outputs,
-         "where to write the results, out.0, out.1, ..., as safetensors"},
+         "write the results to this safetensors file as out.0, out.1, ..."},
         {SF_OPT_MEMORY, &eval.memory,
-         "most memory for tensors, such as 512M (default: what the machine has)"},
-        {SF_OPT_ENGINE, &eval.engine, "cpu, cuda or oracle (default oracle)"},
+         "limit on memory for tensors, such as 512M (default: what the machine has)"},
+        {SF_OPT_ENGINE, &eval.engine, "oracle (default; plain and exact), cpu or cuda"},
         {SF_OPT_THREADS, &threads,
-         "threads of the engine cpu (default: as many as the process may use)"},
+         "threads of the cpu engine (default: as many as the process may use)"},
     };
     const sf_cli_command command = {
         .name = "eval",
         .synopsis = "STEP [--inputs FILE] [--output FILE] [--memory SIZE] [--engine E]",
-        .about = "Runs a step once on this machine, with the plain reference kernels unless said "
-                 "otherwise. A program that checks itself (check.expect_eq and the like) fails if "
-                 "a check does not hold.",
+        .about =
+            "Runs a step once, by default with the reference kernels. A step that checks itself "
+            "(check.expect_eq and similar custom calls) fails if a check does not hold.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,

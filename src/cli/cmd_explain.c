@@ -29,16 +29,16 @@ int sf_cli_explain(int argc, char **argv)
     const sf_cli_option options[] = {
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
         {SF_OPT_CLUSTER, &job.what.cluster,
-         "where to price the plan (default: what it was made for)"},
-        {SF_OPT_ALL, &job.show.all, "every tensor, move and alternative"},
-        {SF_OPT_JSON, &job.show.json, "for machines"},
+         "cluster to simulate on (default: the cluster that the plan was made for)"},
+        {SF_OPT_ALL, &job.show.all, "print every tensor, reshard and alternative"},
+        {SF_OPT_JSON, &job.show.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "explain",
         .synopsis = "PLAN [WHAT] [--step STEP] [--cluster CLUSTER]",
-        .about = "Says what a plan costs on a cluster: time, memory, collectives, and the "
-                 "alternatives. With WHAT, a pattern of names of tensors or scopes such as "
-                 "'layer_0/mlp/*': their layouts, their moves, and what other layouts would cost.",
+        .about = "Prints what a plan costs on a cluster: time, memory, collectives and "
+                 "alternatives. With WHAT, a pattern for tensors or scopes such as "
+                 "'layer_0/mlp/*': their layouts, their reshards, and the cost of other layouts.",
         .operand = "PLAN",
         .second = "WHAT",
         .second_optional = true,

@@ -7,13 +7,13 @@ int sf_cli_passes(int argc, char **argv)
 {
     sf_show_options show = {0};
     const sf_cli_option options[] = {
-        {SF_OPT_JSON, &show.json, "for machines"},
+        {SF_OPT_JSON, &show.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "passes",
         .synopsis = "[--json]",
-        .about = "Lists the passes that rewrite the programs of a plan under the simulator's "
-                 "profile, with their options. docs/passes.md explains them.",
+        .about = "Lists the passes that rewrite the programs of a plan, with their options. "
+                 "docs/reference/passes.md describes them.",
         .options = options,
         .noptions = sizeof options / sizeof *options,
     };

@@ -86,49 +86,51 @@ int sf_cli_pin(int argc, char **argv)
     char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_RECIPE, &job.pin.recipe,
-         "pins known by name: dp, zero1, zero2, zero3, zero1-between, megatron, sequence, expert, "
-         "2d, or several, as in 2d+zero1; ddp, fsdp, tp, sp and ep are other names"},
-        {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
+         "one of dp, zero1, zero2, zero3, zero1-between, megatron, sequence, expert, 2d, or "
+         "several joined by +, as in 2d+zero1; ddp, fsdp, tp, sp and ep are aliases"},
+        {SF_OPT_RANKS, &ranks, "number of ranks; the recipe determines the mesh"},
         {SF_OPT_PASSES, &job.passes,
-         "how the programs of ranks are rewritten, as in fsdp,prefetch,unshard; sheaf passes "
-         "lists them"},
+         "store these passes in the plan, as in fsdp,prefetch,unshard; sheaf passes lists them "
+         "(default: none)"},
         {SF_OPT_SHARD_STATE, &job.pin.shard_state,
-         "full: all state in pieces, gathered when it is needed: zero3, with the recipe if there "
-         "is one, and --passes fsdp,prefetch,unshard; between: parameters of zero1 or zero2 "
-         "in pieces between steps, gathered in the next one's forward pass, and --passes "
-         "fsdp,unshard,prefetch,defer-gradient-readers; auto (default): as the recipe says"},
+         "full: shard all state and gather it where it is used (recipe zero3, passes "
+         "fsdp,prefetch,unshard); between: shard the parameters of zero1 or zero2 between steps "
+         "(passes fsdp,unshard,prefetch,defer-gradient-readers); auto (default): as the recipe "
+         "says"},
         {SF_OPT_CLUSTER, &job.cluster,
-         "whose costs passes go by, a name, a shorthand or a file (default: cores of a machine)"},
+         "cluster whose cost model the passes use (default: cores of one machine)"},
         {SF_OPT_MEASURED, &job.measured, "with --cluster: " SF_CLI_MEASURED},
         {SF_OPT_MEMORY, &job.memory,
-         "memory of a device that passes go by (default: what those of the cluster have)"},
+         "device memory that the passes may use (default: what the cluster's devices have)"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
-         "turns that the batch is cut into; their gradients are added up (default 1)"},
+         "split the batch into N micro-batches and accumulate gradients (default 1)"},
         {SF_OPT_STAGES, &job.pin.stages,
-         "a pipeline of so many stages, or of stages that begin with these scopes, as in "
-         "layer_4,layer_8; @ names the groups of one, as in layer_4@0-1"},
+         "pipeline of N stages, or of stages that begin at the listed scopes, as in "
+         "layer_4,layer_8; SCOPE@0-1 puts a stage on pipeline ranks 0 and 1"},
         {SF_OPT_SCHEDULE, &job.pin.schedule,
-         "the order of a pipeline: 1f1b (default), gpipe, interleaved:N, ..., or a file with a "
-         "table of tasks; or a program in Lua, whose name ends in .lua"},
-        {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
+         "pipeline schedule: 1f1b (default), gpipe, interleaved:V, zb-h1, zb-v, chimera, dualpipe, "
+         "3f1b:V, interlaced, search:V, or a file with a table of tasks; or a Lua program whose "
+         "name ends in .lua"},
+        {SF_OPT_UNSAFE, &job.script.unsafe,
+         "let the Lua program open files and run other programs"},
         {SF_OPT_CO_SHARD, &co_shard,
-         "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
-         "splits; N@SCOPE: in a scope alone, several with commas"},
+         "split heads and features into N chunks that each rank computes one after another; "
+         "RECIPE:N splits what RECIPE splits; N@SCOPE applies to one scope, several are separated "
+         "by commas (default: none)"},
         {SF_OPT_RECOMPUTE, &job.pin.recompute,
-         "recompute rather than kept for the backward pass: none, layer, parts, "
-         "cheap, full, scopes, as in layer_?/attn, or text (default): what the step's text "
-         "computes again"},
+         "recompute activations in the backward pass: none, layer, parts, cheap, full, layer:N, "
+         "full:N, a list of scopes, or text (default): what the step's text recomputes"},
         {SF_OPT_NAMES, &job.names,
-         "list what can be pinned: arguments, gradients and scopes by name; make no plan"},
+         "list the names that pins may use (arguments, gradients, scopes) and make no plan"},
     };
     const sf_cli_command command = {
         .name = "pin",
         .synopsis = "STEP (--recipe RECIPE -n N | --mesh AXES | --schedule LUA) [--pin PIN...] "
                     "[-o PLAN]",
         .about =
-            "Says by hand how a step is split over ranks. What is pinned is fixed, the layouts "
-            "of all other tensors follow, and the plan is checked before it is written. "
-            "docs/splitting.md explains layouts and pins, docs/schedules.md programs in Lua.",
+            "Makes a plan by hand: pins and recipes fix layouts, sharding propagation finds all "
+            "others, and the plan is checked before it is written. docs/reference/plan-file.md "
+            "describes layouts, pins and recipes, docs/reference/schedules.md Lua programs.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,

@@ -110,60 +110,56 @@ int sf_cli_plan(int argc, char **argv)
     char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
-         "what to plan for: a name of the library, a shorthand such as 8xH100, 2x8xV100 or "
-         "8xA100+8xV100, or a "
-         "file"},
+         "cluster to plan for: a name from the library, a shorthand such as 8xH100, 2x8xV100 or "
+         "8xA100+8xV100, or a file"},
         {SF_OPT_MEMORY, &job.plan.memory,
-         "most memory of a rank, such as 12G (default: what the devices have)"},
-        {SF_OPT_OPTIMIZE, &level, "2: faster; 3: more meshes (default)"},
+         "memory limit of a rank, such as 12G (default: what the devices have)"},
+        {SF_OPT_OPTIMIZE, &level, "2: faster search; 3: more meshes (default)"},
         {SF_OPT_SECONDS, &job.plan.seconds,
-         "stop improving so long after the start, as soon as something fits; the answer may then "
-         "differ between runs"},
-        {SF_OPT_RECIPES, &job.plan.recipes, "choose among the recipes alone"},
+         "stop the search S seconds after the start, once a plan fits; the result may then differ "
+         "between runs"},
+        {SF_OPT_RECIPES, &job.plan.recipes, "choose among the recipes only"},
         {SF_OPT_MARGIN, &job.plan.margin,
-         "how much faster than all recipes a searched plan must be to be taken (default 1; 0: the "
-         "fastest is taken)"},
+         "how much faster than the best recipe a searched plan must be (default 1; 0: take the "
+         "fastest)"},
         {SF_OPT_COMPARE, &job.making.show.all,
-         "list all meshes and recipes that were looked at, not the best of each recipe alone"},
+         "list every mesh and recipe considered, not only the best of each recipe"},
         {SF_OPT_PASSES, &job.plan.passes,
-         "rewrite programs by these passes, as in fsdp,prefetch,unshard, and price plans "
-         "behind "
-         "them; sheaf passes lists them"},
+         "rewrite programs by these passes before they are simulated, as in fsdp,prefetch,unshard; "
+         "sheaf passes lists them (default: none, or offload if nothing fits)"},
         {SF_OPT_SHARD_STATE, &job.plan.shard_state,
-         "full: all state in pieces, gathered when it is needed: recipes with zero3 alone, behind "
-         "--passes fsdp,prefetch,unshard; between: parameters in pieces between steps, behind "
-         "--passes fsdp,unshard,prefetch,defer-gradient-readers; auto (default): whatever is "
-         "fastest"},
+         "full: only recipes with zero3 (passes fsdp,prefetch,unshard); between: only recipes with "
+         "zero1-between or zero3 (passes fsdp,unshard,prefetch,defer-gradient-readers); auto "
+         "(default): whatever is fastest"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
-         "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
+         "split the batch into N micro-batches; auto (default): as few as make a plan fit that is "
          "then the fastest"},
         {SF_OPT_STAGES, &stages,
-         "a pipeline of so many stages; 1: none; scopes that begin all but the first, as in "
-         "layer_3,layer_6; or auto (default): where it is faster"},
+         "pipeline of N stages (1: none), or of stages that begin at the listed scopes, as in "
+         "layer_3,layer_6; auto (default): where a pipeline is faster, or nothing else fits"},
         {SF_OPT_SCHEDULE, &job.plan.schedule,
-         "the order of a pipeline: 1f1b, gpipe, zb-h1, ...; or a program in Lua, whose name ends "
-         "in "
-         ".lua: what it says holds, the rest is searched"},
-        {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
+         "pipeline schedule, as in sheaf pin but no table (default: the fastest found); or a Lua "
+         "program whose name ends in .lua: what it fixes holds, the rest is searched"},
+        {SF_OPT_UNSAFE, &job.script.unsafe,
+         "let the Lua program open files and run other programs"},
         {SF_OPT_CO_SHARD, &co_shard,
-         "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
-         "splits; N@SCOPE: in a scope alone; none; or auto (default): where a plan does not fit "
-         "otherwise, or is faster so"},
+         "split heads and features into N chunks that each rank computes one after another; "
+         "RECIPE:N splits what RECIPE splits; N@SCOPE applies to one scope, several are separated "
+         "by commas; none; auto (default): where a plan does not fit otherwise, or is faster"},
         {SF_OPT_RECOMPUTE, &job.plan.recompute,
-         "recompute rather than kept for the backward pass: none, text, layer, parts, "
-         "cheap, full, scopes, as in layer_?/attn, or auto: as little as makes a plan fit "
-         "(default: what "
-         "the step's text computes again, where that fits; else as auto)"},
-        {SF_OPT_THREADS, &threads, "how many to search with (default: as many as there are)"},
+         "recompute activations in the backward pass: none, text, layer, parts, cheap, full, "
+         "layer:N, full:N, a list of scopes, or auto: as little as makes a plan fit (default: text "
+         "where that fits, else auto)"},
+        {SF_OPT_THREADS, &threads,
+         "threads of the search (default: as many as the process may use)"},
     };
     const sf_cli_command command = {
         .name = "plan",
         .synopsis = "STEP --cluster CLUSTER [--memory SIZE] [-O2] [--mesh AXES] [--pin PIN...] "
                     "[-o PLAN]",
-        .about = "Finds the split of a step that takes the least time on a cluster and fits in "
-                 "its memory, and says what it costs. --mesh names the only mesh to try. What "
-                 "--pin says holds in the plan, and axes that it names are there. "
-                 "docs/planning.md explains the search and the prices.",
+        .about = "Searches for the plan with the shortest simulated step time on a cluster that "
+                 "fits in device memory. What --mesh, --pin and the other options fix holds in the "
+                 "plan; the rest is searched.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,

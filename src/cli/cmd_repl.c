@@ -99,17 +99,15 @@ int sf_cli_repl(int argc, char **argv)
     struct job job = {0};
     int64_t ranks = 0;
     const sf_cli_option options[] = {
-        {SF_OPT_RANKS, &ranks, "sheaf.ranks"},
-        {SF_OPT_UNSAFE, &job.with.unsafe, "let lines use files and run programs"},
+        {SF_OPT_RANKS, &ranks, "value of sheaf.ranks"},
+        {SF_OPT_UNSAFE, &job.with.unsafe, "let lines open files and run other programs"},
     };
     const sf_cli_command command = {
         .name = "repl",
         .synopsis = "STEP [-n N] [--unsafe]",
-        .about = "Reads a schedule from standard input, line by line, applies each to the step, "
-                 "and says "
-                 "at the end what was applied. A line that is an expression has its value printed. "
-                 "A tab "
-                 "behind the beginning of a module's name lists those that go on so.",
+        .about = "Reads a Lua schedule from standard input line by line, applies each line to the "
+                 "step, and lists at the end what was applied. The value of an expression is "
+                 "printed. A tab lists the modules whose names begin with the text before it.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,

@@ -29,23 +29,24 @@ int sf_cli_report(int argc, char **argv)
 {
     struct job job = {0};
     const sf_cli_option options[] = {
-        {SF_OPT_OUTPUT, &job.output, "where to write the page; - is standard output"},
+        {SF_OPT_OUTPUT, &job.output, "write the page to FILE; - is standard output"},
         {SF_OPT_AGAINST, &job.options.against,
-         "a timeline that train --profile FILE.json wrote: predicted against measured"},
-        {SF_OPT_TITLE, &job.options.title, "what it is called (default: the name of the step)"},
+         "compare with this timeline, written by train or run with --profile FILE.json"},
+        {SF_OPT_TITLE, &job.options.title, "title of the page (default: the name of the step)"},
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
-        {SF_OPT_CLUSTER, &job.what.cluster, "where it runs (default: what the plan was made for)"},
-        {SF_OPT_THREADS, &job.threads, "threads (default: as many as there are)"},
-        {SF_OPT_JSON, &job.options.json, "the data of the page alone, as JSON"},
+        {SF_OPT_CLUSTER, &job.what.cluster,
+         "cluster to simulate on (default: the cluster that the plan was made for)"},
+        {SF_OPT_THREADS, &job.threads,
+         "threads of the simulation (default: as many as the process may use)"},
+        {SF_OPT_JSON, &job.options.json, "print the data of the page as JSON"},
     };
     const sf_cli_command command = {
         .name = "report",
         .synopsis = "PLAN -o FILE.html [--against FILE] [--title TEXT] [--step STEP] "
                     "[--cluster CLUSTER] [--json]",
-        .about = "Writes one page about a plan, which a browser shows without any network: the "
-                 "plan in words, the timeline of a rank and its memory, who sends how much to "
-                 "whom, costs and layouts by module, what other recompute and micro-batches would "
-                 "take, and what recipes take.",
+        .about = "Writes one self-contained HTML page about a plan: summary, timeline, memory, "
+                 "communication, costs and layouts by module, other choices of recompute and "
+                 "micro-batches, and the recipes.",
         .operand = "PLAN",
         .options = options,
         .noptions = sizeof options / sizeof *options,

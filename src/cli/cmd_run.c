@@ -147,36 +147,39 @@ int sf_cli_run(int argc, char **argv)
     int64_t threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_PLAN, &job.split.plan,
-         "split the step as this plan says, over threads or, under mpirun, processes"},
-        {SF_OPT_RANKS, &job.split.ranks, "how many ranks there are to be: those of the plan"},
+         "split the step by this plan, over threads or, under mpirun, processes"},
+        {SF_OPT_RANKS, &job.split.ranks,
+         "number of ranks; must be that of the plan; with --schedule, the value of sheaf.ranks"},
         {SF_OPT_SCHEDULE, &job.split.script.path, SF_CLI_SCHEDULE},
-        {SF_OPT_UNSAFE, &job.split.script.unsafe, "let that program use files and run others"},
+        {SF_OPT_UNSAFE, &job.split.script.unsafe,
+         "let the Lua program open files and run other programs"},
         {SF_OPT_PASSES, &job.split.passes, SF_CLI_PASSES},
-        {SF_OPT_STEPS, &job.options.steps, "how many steps (default 10)"},
+        {SF_OPT_STEPS, &job.options.steps, "number of steps (default 10)"},
         {SF_OPT_DATA, &job.options.data,
-         "as of train (default synthetic; synthetic:N for integers below N)"},
+         "data, as in sheaf train (default synthetic; synthetic:N draws integers below N)"},
         {SF_OPT_ENGINE, &job.options.engine, SF_CLI_ENGINE},
         {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
         {SF_OPT_MEMORY, &job.options.memory,
-         "most memory for tensors, such as 512M (default: what the machine has)"},
+         "limit on memory for tensors, such as 512M (default: what the machine has)"},
         {SF_OPT_DEVICE_MEMORY, &job.options.device_memory, SF_CLI_DEVICE_MEMORY},
         {SF_OPT_HOST_LINK, &job.options.host_link, SF_CLI_HOST_LINK},
         {SF_OPT_PRECISION, &job.options.precision, SF_CLI_PRECISION},
-        {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},
+        {SF_OPT_WAIT, &job.split.limit,
+         "seconds a rank waits for another rank before the run fails (default 300)"},
         {SF_OPT_CHECK, &job.options.check,
-         "check the program before it runs: memory, order, events"},
+         "check each program before it runs: memory, order, events"},
         {SF_OPT_PROFILE, &job.profile.path,
-         "write to this file where the time of a step goes: a table or, to a name that ends in "
-         ".json, the timeline of the last step; -: standard output"},
-        {SF_OPT_JSON, &job.json, "for machines: speed, memory, and time and loss of every step"},
+         "write where the time of a step goes: a table, or the timeline of the last step if FILE "
+         "ends in .json; - is standard output"},
+        {SF_OPT_JSON, &job.json,
+         "print one JSON object: speed, memory, and time and loss of each step"},
     };
     const sf_cli_command command = {
         .name = "run",
         .synopsis = "[STEP] [--plan PLAN] [-n N] [--steps N] [...]",
-        .about =
-            "Runs a step a few times on synthetic data, from the state that training starts "
-            "from, and prints the time and the loss of every step, then speed and memory. The "
-            "first step does not count in the speed, and making data in no time. Nothing is kept.",
+        .about = "Runs a step a few times on synthetic data from the initial state of training. "
+                 "Prints time and loss of each step, then speed and memory. The first step and "
+                 "making data are not timed. Nothing is saved.",
         .operand = "STEP",
         .optional = true, /* a plan leads to its own */
         .options = options,

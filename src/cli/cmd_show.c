@@ -56,17 +56,18 @@ int sf_cli_show(int argc, char **argv)
     int64_t depth = 0;
     bool ops = false, program = false;
     const sf_cli_option list[] = {
-        {SF_OPT_ALL, &options.all, "every argument, op and scope, unfolded"},
-        {SF_OPT_DEPTH, &depth, "levels of scopes to show (default 3)"},
-        {SF_OPT_JSON, &options.json, "for machines; always complete"},
-        {SF_OPT_PROGRAM, &program, "the program for one device: instructions, buffers, memory"},
-        {SF_OPT_OPS, &ops, "instead of a step, the ops that are known, as Markdown"},
+        {SF_OPT_ALL, &options.all, "print every argument, state link, op and scope; fold nothing"},
+        {SF_OPT_DEPTH, &depth, "levels of scopes to print (default 3)"},
+        {SF_OPT_JSON, &options.json, "print JSON; always complete"},
+        {SF_OPT_PROGRAM, &program,
+         "print the program for one device instead: instructions, buffers, memory"},
+        {SF_OPT_OPS, &ops, "print the table of known ops as Markdown; takes no STEP"},
     };
     const sf_cli_command command = {
         .name = "show",
         .synopsis = "STEP [--all] [--depth N] [--json] | STEP --program | --ops",
-        .about = "Says what a step is: its arguments by role, its results and state, and what its "
-                 "ops, phases and scopes cost.",
+        .about = "Prints what a step is: its arguments by role, its results and state, and the "
+                 "cost of its ops, phases and scopes.",
         .operand = "STEP",
         .options = list,
         .noptions = sizeof list / sizeof *list,

@@ -31,29 +31,27 @@ int sf_cli_sim(int argc, char **argv)
     struct job job = {0};
     const sf_cli_option options[] = {
         {SF_OPT_TRACE, &job.trace,
-         "write the timeline to this file, for Perfetto (ui.perfetto.dev) or chrome://tracing"},
+         "write the timeline to FILE, for Perfetto (ui.perfetto.dev) or chrome://tracing"},
         {SF_OPT_AGAINST, &job.against,
-         "a timeline that train --profile FILE.json wrote: both side by side, the largest "
+         "compare with this timeline, written by train or run with --profile FILE.json; largest "
          "differences first"},
-        {SF_OPT_RANKS, &job.ranks, "ranks in the timeline, which all do the same (default 1)"},
+        {SF_OPT_RANKS, &job.ranks, "ranks in the timeline (default 1)"},
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
         {SF_OPT_CLUSTER, &job.what.cluster,
-         "where to run it (default: what the plan was made for)"},
+         "cluster to simulate on (default: the cluster that the plan was made for)"},
         {SF_OPT_MEASURED, &job.what.measured, SF_CLI_MEASURED},
         {SF_OPT_PASSES, &job.what.passes, SF_CLI_PASSES},
         {SF_OPT_MEMORY, &job.what.memory,
-         "with --passes: memory of a device (default: what it has)"},
-        {SF_OPT_ALL, &job.show.all, "every instruction, the slowest first"},
-        {SF_OPT_JSON, &job.show.json, "for machines"},
+         "with --passes: memory of a device (default: what the cluster's devices have)"},
+        {SF_OPT_ALL, &job.show.all, "print every instruction, the slowest first"},
+        {SF_OPT_JSON, &job.show.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "sim",
         .synopsis = "PLAN [--trace FILE] [--against FILE] [--step STEP] [--cluster CLUSTER] "
                     "[--measured FILE] [--passes LIST] [--all] [--json]",
-        .about =
-            "Simulates the program that the ranks of a plan run, instruction by instruction, on "
-            "a cluster: what is computed, what is waited for and over which links, and the "
-            "memory at its peak.",
+        .about = "Simulates a plan's program on a cluster, instruction by instruction: compute, "
+                 "exposed communication by link, and peak memory.",
         .operand = "PLAN",
         .options = options,
         .noptions = sizeof options / sizeof *options,

@@ -145,27 +145,27 @@ int sf_cli_solve(int argc, char **argv)
     double gap = 0;
     const sf_cli_option options[] = {
         {SF_OPT_SECONDS, &job.solve.seconds,
-         "stop after T seconds, reading included (default 60, unless --work is given)"},
+         "stop after T seconds (default 60, if --work is not given)"},
         {SF_OPT_WORK, &job.solve.work,
-         "stop after W steps of work: the answer is then the same on every machine and for every "
+         "stop after W units of work; the result is then the same on every machine and for every "
          "number of threads"},
-        {SF_OPT_GAP, &gap, "stop once the cost is proven to be within PERCENT of the least"},
+        {SF_OPT_GAP, &gap, "stop when the cost is proven to be within PERCENT of the optimum"},
         {SF_OPT_THREADS, &threads, "threads (default: all cores)"},
-        {SF_OPT_SEED, &seed, "another search for another S (default 0)"},
+        {SF_OPT_SEED, &seed, "seed of the search (default 0)"},
         {SF_OPT_OUTPUT, &job.output,
-         "write the chosen strategy of each node, a JSON list; - is standard output"},
+         "write the chosen strategy of each node as a JSON list, counted from 0; - is standard "
+         "output"},
         {SF_OPT_PROGRESS, &job.progress,
-         "print cost, bound and gap on standard error now and then, also when that is no terminal"},
-        {SF_OPT_JSON, &job.json, "print the result as JSON"},
+         "print cost, bound and gap on standard error from time to time (default on a terminal)"},
+        {SF_OPT_JSON, &job.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "solve",
         .synopsis = "PROBLEM [--seconds T | --work W] [-o FILE]",
-        .about =
-            "Picks one strategy for each node of a problem, so that node and edge costs sum to "
-            "the least and the usage stays within the limit at every time; says how far from "
-            "the least it can be at most. PROBLEM is JSON as in the ASPLOS 2025 contest, "
-            "plain, .gz or .xz. Exits with 1 when no such choice exists, or none was found.",
+        .about = "Chooses one strategy for each node of a problem so that the sum of node and edge "
+                 "costs is minimal and usage stays within the limit at all times, and proves a "
+                 "lower bound. PROBLEM is JSON as in the ASPLOS 2025 contest, plain, .gz or .xz. "
+                 "Exits with 1 if no choice exists or none was found.",
         .operand = "PROBLEM",
         .options = options,
         .noptions = sizeof options / sizeof *options,

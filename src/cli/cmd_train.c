@@ -221,57 +221,63 @@ int sf_cli_train(int argc, char **argv)
     sf_output profile = {0};
     int64_t steps = -1, threads = 0, keep = 2, seed = -1;
     const sf_cli_option options[] = {
-        {SF_OPT_STEPS, &steps, "steps in all, with those of a resumed run"},
+        {SF_OPT_STEPS, &steps, "total number of steps, including those of a resumed run"},
         {SF_OPT_DATA, &train_options.data,
-         "safetensors with batches, a directory of them, a file of tokens, or synthetic[:N]"},
+         "safetensors file with batches, a directory of such files, a file of tokens, or "
+         "synthetic[:N]"},
         {SF_OPT_TOKENS_TYPE, &train_options.tokens_type,
-         "u8, u16 or u32 (default: by the name of the file, else u16)"},
+         "u8, u16 or u32 (default: from the file name, else u16)"},
         {SF_OPT_ORDER, &order,
          "shuffled or sequential (default: tokens are shuffled, batches are not)"},
         {SF_OPT_INIT, &train_options.init,
-         "rules such as normal:0.02,*bias=zeros, or a safetensors file or checkpoint"},
-        {SF_OPT_SET, &train_options.set,
-         "arguments that are the same for all steps: NAME=NUMBER,..."},
-        {SF_OPT_SEED, &seed, "of everything random (default 0)"},
-        {SF_OPT_SAVE, &train_options.save, "where to write checkpoints"},
+         "rules such as normal:0.02,*bias=zeros, or a safetensors file or checkpoint with the "
+         "weights"},
+        {SF_OPT_SET, &train_options.set, "constant arguments: NAME=NUMBER,..."},
+        {SF_OPT_SEED, &seed, "seed of weights, data order and keys (default 0)"},
+        {SF_OPT_SAVE, &train_options.save, "write checkpoints to DIR"},
         {SF_OPT_SAVE_EVERY, &train_options.save_every,
-         "steps from checkpoint to checkpoint (default 100; the last step is saved always)"},
-        {SF_OPT_KEEP, &keep, "checkpoints to keep (default 2; 0: all)"},
+         "steps between checkpoints (default 100); the last step is always saved"},
+        {SF_OPT_KEEP, &keep, "number of checkpoints to keep (default 2; 0: all)"},
         {SF_OPT_RESUME, &resume,
-         "go on from the latest checkpoint in DIR (default: that of --save, where there is one)"},
-        {SF_OPT_LOG, &train_options.log, "append a line of JSON per step to this file"},
+         "continue from the latest checkpoint in DIR (default: the directory of --save), if there "
+         "is one"},
+        {SF_OPT_LOG, &train_options.log, "append one JSON line per step to FILE"},
         {SF_OPT_PROFILE, &profile.path,
-         "write to this file where the time of a step goes: a table or, to a name that ends in "
-         ".json, the timeline of the last step; -: standard output"},
+         "write where the time of a step goes: a table, or the timeline of the last step if FILE "
+         "ends in .json; - is standard output"},
         {SF_OPT_ENGINE, &train_options.engine, SF_CLI_ENGINE},
-        {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
+        {SF_OPT_THREADS, &threads,
+         "threads, shared by ranks that are threads of one process (default: as many as the "
+         "process may use)"},
         {SF_OPT_PLAN, &split.plan,
-         "split the step as this plan says, over threads or, under mpirun, processes"},
+         "split the step by this plan, over threads or, under mpirun, processes"},
         {SF_OPT_PASSES, &split.passes, SF_CLI_PASSES},
-        {SF_OPT_RANKS, &split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_RANKS, &split.ranks,
+         "number of ranks; must be that of the plan; with --schedule, the value of sheaf.ranks"},
         {SF_OPT_SCHEDULE, &split.script.path, SF_CLI_SCHEDULE},
-        {SF_OPT_UNSAFE, &split.script.unsafe, "let that program use files and run others"},
-        {SF_OPT_WAIT, &split.limit, "how long a rank may wait for another (default 300)"},
+        {SF_OPT_UNSAFE, &split.script.unsafe,
+         "let the Lua program open files and run other programs"},
+        {SF_OPT_WAIT, &split.limit,
+         "seconds a rank waits for another rank before the run fails (default 300)"},
         {SF_OPT_MEMORY, &train_options.memory,
-         "most memory for tensors, such as 512M (default: what the machine has)"},
+         "limit on memory for tensors of each rank, such as 512M (default: what the machine has)"},
         {SF_OPT_DEVICE_MEMORY, &train_options.device_memory, SF_CLI_DEVICE_MEMORY},
         {SF_OPT_HOST_LINK, &train_options.host_link, SF_CLI_HOST_LINK},
         {SF_OPT_PRECISION, &train_options.precision, SF_CLI_PRECISION},
         {SF_OPT_CHECK, &train_options.check,
-         "check the program before it runs: memory, order, events"},
-        {SF_OPT_IGNORE_NAN, &train_options.ignore_nan, "go on when the loss is no finite number"},
+         "check each program before it runs: memory, order, events"},
+        {SF_OPT_IGNORE_NAN, &train_options.ignore_nan, "continue when the loss is NaN or infinite"},
         {SF_OPT_LOG_EVERY, &display.every, "print a line every N steps"},
         {SF_OPT_JSON, &display.json,
-         "for machines: no lines, but one object at the end (--log has the steps)"},
-        {SF_OPT_QUIET, &display.quiet, "print nothing but errors"},
+         "print no lines, but one JSON object at the end; --log has the steps"},
+        {SF_OPT_QUIET, &display.quiet, "print only errors"},
     };
     const sf_cli_command command = {
         .name = "train",
         .synopsis = "[STEP] --steps N [--data PATH] [--init INIT] [--save DIR] [--resume] [...]",
-        .about =
-            "Runs a step again and again on batches of data; its state goes from step to step "
-            "and into checkpoints. Interrupted once, it ends the step, saves and stops; "
-            "interrupted twice, it stops at once. docs/training.md tells of formats and rules.",
+        .about = "Trains: runs a step on batches of data, carries its state from step to step, and "
+                 "writes checkpoints. The first interrupt ends the current step, saves and stops; "
+                 "the second stops at once.",
         .operand = "STEP",
         .optional = true, /* a plan leads to its own */
         .options = options,

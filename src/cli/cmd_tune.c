@@ -247,38 +247,38 @@ int sf_cli_tune(int argc, char **argv)
     struct job job = {.by = "sim"};
     int64_t trials = 0, seed = 0, ranks = 0, steps = 0, threads = 0;
     const sf_cli_option options[] = {
-        {SF_OPT_CLUSTER, &job.cluster, "what to simulate plans on, as of plan"},
+        {SF_OPT_CLUSTER, &job.cluster, "cluster to simulate plans on, as in sheaf plan"},
         {SF_OPT_BY, &job.by,
-         "how a setting is judged: sim, by simulation (default), run, by running it, or cpu, by "
-         "the "
-         "time of processors that this takes, where they have other work"},
+         "sim: simulated step time (default); run: measured step time on threads, the fastest step "
+         "counts; cpu: as run, in CPU time of all ranks, for machines with other load"},
         {SF_OPT_ALGORITHM, &job.options.algorithm,
-         "what is tried next: by a model of time and memory (default), coordinate, one variable "
-         "after the other, or exhaustive, all"},
-        {SF_OPT_TRIALS, &trials, "the most settings to look at (default: no limit)"},
+         "model: Gaussian process of time and memory (default); coordinate: coordinate descent "
+         "with restarts; exhaustive: all settings"},
+        {SF_OPT_TRIALS, &trials, "most settings to try (default: no limit)"},
         {SF_OPT_LOG, &job.options.log,
-         "append a line of JSON for each setting to this file; what stands there is not tried "
-         "again"},
-        {SF_OPT_OUTPUT, &job.output, "write the plan of the best setting to this file"},
+         "append one JSON line per setting to FILE; settings in FILE are not tried again"},
+        {SF_OPT_OUTPUT, &job.output, "write the plan of the best setting to FILE"},
         {SF_OPT_PAGE, &job.page,
-         "write a page about the trials, with a map of each two variables, to this file"},
-        {SF_OPT_RANKS, &ranks, "how many ranks (default: as many as the cluster has devices)"},
+         "write an HTML page with all trials and a map of each pair of variables to FILE"},
+        {SF_OPT_RANKS, &ranks, "number of ranks (default: the devices of the cluster)"},
         {SF_OPT_MEMORY, &job.options.memory,
-         "most memory of a rank, such as 12G (default: what the devices have)"},
-        {SF_OPT_SEED, &seed, "of what is tried (default 0)"},
-        {SF_OPT_STEPS, &steps, "by run: steps of a trial (default 5); the first does not count"},
-        {SF_OPT_THREADS, &threads, "by run: threads (default: as many as there are)"},
-        {SF_OPT_UNSAFE, &job.with.unsafe, "let the schedule use files and run programs"},
-        {SF_OPT_JSON, &job.json, "for machines"},
+         "memory limit of a rank, such as 12G (default: what the devices have)"},
+        {SF_OPT_SEED, &seed, "seed of the choice of settings (default 0)"},
+        {SF_OPT_STEPS, &steps,
+         "with --by run: steps of a trial (default 5); the first is not timed"},
+        {SF_OPT_THREADS, &threads,
+         "with --by run: threads (default: as many as the process may use)"},
+        {SF_OPT_UNSAFE, &job.with.unsafe, "let the Lua program open files and run other programs"},
+        {SF_OPT_JSON, &job.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "tune",
         .synopsis =
             "LUA STEP (--cluster CLUSTER | --by run -n N) [--algorithm A] [--trials N] [--log "
             "FILE] [-o PLAN]",
-        .about = "Finds the values of the variables of a schedule, tune.int and tune.choice, whose "
-                 "plan takes the least time. Settings that are predicted not to fit are not tried. "
-                 "docs/schedules.md describes the language.",
+        .about = "Finds the values of a Lua schedule's variables (tune.int, tune.choice) whose "
+                 "plan takes the least time. Settings predicted not to fit are not tried. "
+                 "docs/reference/schedules.md describes the language.",
         .operand = "LUA",
         .second = "STEP",
         .second_into = &job.step,

@@ -339,42 +339,47 @@ int sf_cli_verify(int argc, char **argv)
     int64_t steps = -1, threads = 0, seed = 0;
     const sf_cli_option options[] = {
         {SF_OPT_AGAINST, &job.options.against,
-         "safetensors with in.I, out.I, batch.K.NAME and losses; with a plan in.I and batch.K.NAME "
-         "are enough, and without a file both runs start as training does"},
-        {SF_OPT_PLAN, &job.split.plan,
-         "compare the step split as this plan says with the step unsplit"},
+         "safetensors file with in.I, out.I, batch.K.NAME and losses; with a plan, in.I and "
+         "batch.K.NAME suffice (default with a plan: initial state and data as in sheaf train)"},
+        {SF_OPT_PLAN, &job.split.plan, "compare the step split by this plan with the unsplit step"},
         {SF_OPT_PASSES, &job.split.passes, SF_CLI_PASSES},
-        {SF_OPT_RANKS, &job.split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_RANKS, &job.split.ranks,
+         "number of ranks; must be that of the plan; with --schedule, the value of sheaf.ranks"},
         {SF_OPT_SCHEDULE, &job.script.path,
-         "compare the step split as this program in Lua says, and name what in it is to blame"},
-        {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
+         "compare the step split by this Lua program with the unsplit step, and name the first "
+         "primitive that makes them differ"},
+        {SF_OPT_UNSAFE, &job.script.unsafe,
+         "let the Lua program open files and run other programs"},
         {SF_OPT_INIT, &job.options.init,
-         "with a plan and without --against: rules for weights as of train"},
+         "with a plan, without --against: initial weights, as in sheaf train"},
         {SF_OPT_DATA, &job.options.data,
-         "with a plan and without --against: batches as of train (default synthetic)"},
+         "with a plan, without --against: batches, as in sheaf train (default synthetic)"},
         {SF_OPT_SEED, &seed,
-         "with a plan and without --against: of weights, batches and keys (default 0)"},
+         "with a plan, without --against: seed of weights, batches and keys (default 0)"},
         {SF_OPT_SHRINK, &job.options.shrunk,
-         "with a plan: make all dimensions as small as they can be, so that a large step fits"},
+         "with a plan: reduce all dimensions to the smallest sizes that the plan allows, so that a "
+         "large step runs on a small machine"},
         {SF_OPT_TOLERANCE, &job.options.tolerance,
-         "largest relative error of a result (default 1e-4, or 5e-2 where the step computes in 16 "
-         "bits, and more where noise of the size of rounding does more)"},
+         "largest relative error of a result (default 1e-4; 5e-2 if the step computes in 16 bits; "
+         "more for elements that rounding noise moves further)"},
         {SF_OPT_LOSS_TOLERANCE, &job.options.loss_tolerance,
-         "largest relative error of a loss (default 1e-4, with a plan 1e-5, or 2e-2 where the step "
-         "computes in 16 bits, and more where noise does more)"},
+         "largest relative error of a loss (default 1e-4; with a plan 1e-5; 2e-2 if the step "
+         "computes in 16 bits; more if rounding noise moves it further)"},
         {SF_OPT_STEPS, &steps,
-         "steps whose losses to compare (default: as many as there are; 0: the results alone; with "
-         "a plan 10, with --shrink 3)"},
+         "steps whose losses are compared (default: all in FILE; with a plan 10, with --shrink 3); "
+         "0: only results"},
         {SF_OPT_ENGINE, &job.options.engine,
          SF_CLI_ENGINE "; with a plan, cuda is that of the ranks, and oracle that of the unsplit "
                        "run"},
         {SF_OPT_THREADS, &threads,
-         "threads of the engine cpu (default: as many as the process may use)"},
-        {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},
+         "threads of the cpu engine (default: as many as the process may use)"},
+        {SF_OPT_WAIT, &job.split.limit,
+         "seconds a rank waits for another rank before the run fails (default 300)"},
         {SF_OPT_DEVICE_MEMORY, &job.options.device_memory, SF_CLI_DEVICE_MEMORY},
         {SF_OPT_PRECISION, &job.options.precision, SF_CLI_PRECISION},
-        {SF_OPT_CHECK, &job.options.check, "check programs before they run: memory, order, events"},
-        {SF_OPT_JSON, &job.json, "for machines; all results"},
+        {SF_OPT_CHECK, &job.options.check,
+         "check each program before it runs: memory, order, events"},
+        {SF_OPT_JSON, &job.json, "print JSON with all results"},
     };
     const sf_cli_command command = {
         .name = "verify",
@@ -382,9 +387,9 @@ int sf_cli_verify(int argc, char **argv)
                     "[--tolerance T] "
                     "[--loss-tolerance T] "
                     "[--steps N] [--engine E] [--json]",
-        .about = "Runs a step, compares every result with the one expected, then runs the steps "
-                 "that follow and compares their losses. With a plan, what is expected is what the "
-                 "step gives unsplit, and all results of all steps are compared, on every rank.",
+        .about = "Runs a step and compares every result with the expected one, then runs further "
+                 "steps and compares their losses. With a plan, the expected results are those of "
+                 "the unsplit step, and all results of all steps are compared on every rank.",
         .operand = "STEP",
         .optional = true, /* a plan leads to its own */
         .options = options,

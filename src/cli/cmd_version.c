@@ -32,7 +32,7 @@ int sf_cli_version(int argc, char **argv)
 {
     bool json = false;
     const sf_cli_option options[] = {
-        {SF_OPT_JSON, &json, "for machines"},
+        {SF_OPT_JSON, &json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "version",

@@ -15,27 +15,28 @@ static const struct command {
     const char *name, *what;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"show", "say what a step is and what it costs", sf_cli_show},
-    {"convert", "read a step and write it as canonical StableHLO", sf_cli_convert},
-    {"eval", "run a step with the reference kernels", sf_cli_eval},
-    {"verify", "compare a step with known results and losses", sf_cli_verify},
-    {"run", "try a step, or a plan, on synthetic data", sf_cli_run},
+    {"show", "print what a step is and what it costs", sf_cli_show},
+    {"convert", "write a step as canonical StableHLO", sf_cli_convert},
+    {"eval", "run a step once with the reference kernels", sf_cli_eval},
+    {"verify", "compare a step with expected results, or a split step with the unsplit one",
+     sf_cli_verify},
+    {"run", "time a step or a plan on synthetic data", sf_cli_run},
     {"train", "train with a step: batches in, checkpoints out", sf_cli_train},
-    {"pin", "say by hand how a step is split over ranks", sf_cli_pin},
-    {"plan", "find the best split of a step over a cluster", sf_cli_plan},
-    {"tune", "find the best values of variables of a schedule", sf_cli_tune},
-    {"repl", "try a schedule line by line", sf_cli_repl},
-    {"explain", "say what a plan costs, where, and why", sf_cli_explain},
+    {"pin", "make a plan by hand, from pins and recipes", sf_cli_pin},
+    {"plan", "search for the fastest plan for a cluster", sf_cli_plan},
+    {"tune", "find the best values of a schedule's variables", sf_cli_tune},
+    {"repl", "apply a schedule line by line", sf_cli_repl},
+    {"explain", "print what a plan costs, where and why", sf_cli_explain},
     {"sim", "simulate a plan: where the time of a step goes", sf_cli_sim},
-    {"report", "write a page about a plan, for a browser", sf_cli_report},
-    {"diff", "say in what two plans differ", sf_cli_diff},
-    {"passes", "list how programs of a plan can be rewritten", sf_cli_passes},
-    {"cluster", "say what a cluster is and what it takes there", sf_cli_cluster},
-    {"calibrate", "measure this machine, for plans", sf_cli_calibrate},
-    {"cache", "say what is kept between runs, or remove it", sf_cli_cache},
-    {"solve", "pick strategies at the least cost within a limit", sf_cli_solve},
-    {"completion", "make a shell complete command lines", sf_cli_completion},
-    {"version", "say what this build is", sf_cli_version},
+    {"report", "write an HTML page about a plan", sf_cli_report},
+    {"diff", "compare two plans", sf_cli_diff},
+    {"passes", "list the passes that rewrite programs", sf_cli_passes},
+    {"cluster", "print what a cluster is and its collective times", sf_cli_cluster},
+    {"calibrate", "measure this machine and write its cluster file", sf_cli_calibrate},
+    {"cache", "print or clear what is cached between runs", sf_cli_cache},
+    {"solve", "solve an optimal strategy selection problem", sf_cli_solve},
+    {"completion", "print a shell completion script", sf_cli_completion},
+    {"version", "print version, compiler, target and features", sf_cli_version},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -44,8 +45,8 @@ static void print_usage(FILE *file)
     fprintf(file, "usage: sheaf COMMAND [ARGUMENT...]\n\ncommands:\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(file, "  %-10s %s\n", commands[i].name, commands[i].what);
-    fprintf(file,
-            "\nsheaf COMMAND --help tells more of one; sheaf --version prints the version.\n");
+    fprintf(file, "\nsheaf COMMAND --help lists the options of a command; sheaf --version prints "
+                  "the version.\n");
 }
 
 static const struct command *find(const char *name)

@@ -140,7 +140,7 @@ sf_device_place sf_cluster_place(const sf_cluster *cluster, int device);
  * out. SF_EUSAGE names what there is. */
 sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out);
 
-/* JSON (docs/cluster.md). Reading is strict: what is unknown, missing or out of range is an error at its
+/* JSON (docs/reference/cluster.md). Reading is strict: what is unknown, missing or out of range is an error at its
  * place. What was written reads back as the same. */
 sf_status sf_cluster_read(sf_str text, const char *file, sf_diag *diag, sf_cluster **out);
 void sf_cluster_write(const sf_cluster *cluster, sf_buf *out);

@@ -17,7 +17,7 @@ enum { MOST_SIDE_BY_SIDE = 16 };
 #define GIGA 1e9
 #define MICRO 1e-6
 
-/* What is left of a line rate, and what a step of a ring takes: see docs/cluster.md, "Links". */
+/* What is left of a line rate, and what a step of a ring takes: see docs/reference/cluster.md, "Links". */
 #define NVLINK(rate)                                                                               \
     {                                                                                              \
         .latency = 3.4 * MICRO, .bandwidth = 0.82 * (rate)*GIGA                                    \
@@ -37,7 +37,7 @@ enum { MOST_SIDE_BY_SIDE = 16 };
         .latency = 14 * MICRO, .bandwidth = 0.85 * (gigabits) / 8 * GIGA, .lanes = count           \
     }
 
-/* How near they come to their peaks, and what little work takes: docs/cluster.md, "Devices". That of Hopper
+/* How near they come to their peaks, and what little work takes: docs/reference/cluster.md, "Devices". That of Hopper
  * was measured, on an H200; for the older ones it is an estimate. */
 #define HOPPER_HABITS                                                                              \
     .product_share = 0.78, .memory_share = 0.9, .ramp = 2.5 * MICRO, .launch = 1.5 * MICRO

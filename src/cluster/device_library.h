@@ -1,5 +1,5 @@
 /* What ships with us: kinds of devices with the nodes they usually stand in, and test beds of papers.
- * docs/cluster.md says where the figures come from. */
+ * docs/reference/cluster.md says where the figures come from. */
 #ifndef SF_CLUSTER_DEVICE_LIBRARY_H
 #define SF_CLUSTER_DEVICE_LIBRARY_H
 

@@ -100,7 +100,7 @@ struct sf_opdef {
     const char *name;    /* "dot_general" */
     const char *dialect; /* "stablehlo" or "chlo" */
     const char *hlo;     /* "dot", or NULL where HLO has no such op */
-    const char *doc;     /* one sentence for docs/ops.md */
+    const char *doc;     /* one sentence for docs/reference/ops.md */
     int id;              /* SF_OP_... of the row in ops.def */
     sf_form form;
     int min_operands, max_operands; /* of its own; max -1: any number */

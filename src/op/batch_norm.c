@@ -76,8 +76,8 @@ const sf_opdef sf_op_batch_norm_grad = {
     .name = "batch_norm_grad",
     .dialect = "stablehlo",
     .hlo = "batch-norm-grad",
-    .doc = "The gradients of operand, scale and offset of batch_norm_training; import puts the "
-           "definition in its place.",
+    .doc = "The gradients of operand, scale and offset of batch_norm_training. Import replaces it "
+           "by its definition.",
     .id = SF_OP_BATCH_NORM_GRAD,
     .min_operands = 5,
     .max_operands = 5,
@@ -93,8 +93,8 @@ const sf_opdef sf_op_batch_norm_inference = {
     .name = "batch_norm_inference",
     .dialect = "stablehlo",
     .hlo = "batch-norm-inference",
-    .doc = "Normalizes each feature by a mean and a variance that are given; import puts the "
-           "definition in its place.",
+    .doc = "Each feature normalized by a given mean and variance. Import replaces it "
+           "by its definition.",
     .id = SF_OP_BATCH_NORM_INFERENCE,
     .min_operands = 5,
     .max_operands = 5,
@@ -110,8 +110,8 @@ const sf_opdef sf_op_batch_norm_training = {
     .name = "batch_norm_training",
     .dialect = "stablehlo",
     .hlo = "batch-norm-training",
-    .doc = "Normalizes each feature by its own mean and variance, and gives those; import puts the "
-           "definition in its place.",
+    .doc = "Each feature normalized by its own mean and variance, and both. Import replaces it "
+           "by its definition.",
     .id = SF_OP_BATCH_NORM_TRAINING,
     .min_operands = 3,
     .max_operands = 3,

@@ -360,7 +360,8 @@ const sf_opdef sf_op_custom_call = {
     .name = "custom_call",
     .dialect = "stablehlo",
     .hlo = "custom-call",
-    .doc = "Calls a kernel from outside by name; annotations and checks are understood.",
+    .doc = "The results of an external kernel, called by name. Sharding annotations and checks are "
+           "known by name.",
     .id = SF_OP_CUSTOM_CALL,
     .form = SF_FORM_CALL,
     .min_operands = 0,

@@ -1,6 +1,4 @@
-/* The table of ops as Markdown. Element-wise ops, of which there is little to say, share a table;
- * every other op has a section, with the factors of a sample. */
-#include <limits.h>
+/* The table of ops as Markdown: element-wise ops, then all others, with the factors of a sample. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,32 +11,35 @@ static const char INTRODUCTION[] =
     "\n"
     "# Ops\n"
     "\n"
-    "Every op that Sheaf knows: %d of them. An op in a step that is not here is an error that "
-    "names\n"
-    "it. An op has one definition, in `src/op/`; reading, printing, inference, costs, evaluation "
-    "and\n"
-    "this page all come from it.\n"
+    "Sheaf reads %d ops. A step with any other op is refused, and the message names the op. One "
+    "definition in `src/op/`\n"
+    "drives parsing, printing, type inference, cost, evaluation and this page.\n"
     "\n"
-    "Elements are booleans (`i1`), integers (`i2` to `i64`, `ui2` to `ui64`), floats (`f64`, "
-    "`f32`, "
-    "`f16`,\n"
-    "`bf16` and the 8-, 6- and 4-bit formats), and complex numbers with parts of `f32` or `f64` "
-    "(in HLO\n"
-    "`c64`, `c128`). Complex numbers have no order: they are compared by EQ and NE, and what asks "
-    "which one\n"
-    "is larger (`maximum`, `clamp`, `top_k`, ...) does not take them.\n"
+    "Element types: booleans (`i1`), integers (`i2` to `i64`, `ui2` to `ui64`), floats (`f64`, "
+    "`f32`, `f16`, `bf16` and the\n"
+    "8-, 6- and 4-bit formats), and complex numbers with `f32` or `f64` parts (`c64`, `c128` in "
+    "HLO). Complex numbers have no\n"
+    "order: `compare` takes EQ and NE only, and ops that need an order (`maximum`, `clamp`, "
+    "`top_k`) refuse them.\n"
     "\n"
-    "**Factors** are the loops of an op. In `[i,j], [j,k] -> [i,k]` every bracket is a tensor,\n"
-    "operands first, and every letter a loop that walks the dimension it stands in; `ij` is a\n"
-    "dimension walked by two loops, the major one first. A loop *maps* unless it is said to "
-    "*reduce*\n"
-    "(a piece of it gives a partial result), to be a *window* (a piece of it reads a range of the\n"
-    "operand that may overlap with its neighbour's, marked `~`) or to stay *whole* (it cannot be\n"
-    "split).\n"
+    "**Factors** are the loops of an op. In `[i,j], [j,k] -> [i,k]` each bracket is a tensor, "
+    "operands first, and each letter\n"
+    "is the loop over that dimension; `ij` is one dimension with two loops, the major one first, "
+    "and `1` is a dimension\n"
+    "without a loop. A loop can be split over ranks or time according to its role:\n"
     "\n"
-    "**Linear in** names sets of operands, counted from 0: when exactly those are partial sums, so "
-    "is\n"
-    "the result, and the sum can be taken later.\n";
+    "| role | a part of the loop gives |\n"
+    "|---|---|\n"
+    "| map (unless another role is listed) | a part of the result |\n"
+    "| reduce | a partial result of full shape; the parts are combined with the monoid in "
+    "parentheses |\n"
+    "| window | a part of the result, from a range of the operand (marked `~`) that overlaps its "
+    "neighbour's |\n"
+    "| whole | nothing: the loop cannot be split |\n"
+    "\n"
+    "**Linear in** lists sets of operands, counted from 0. If exactly the operands of one set are "
+    "partial sums, the result is\n"
+    "a partial sum too, and the reduction can happen later.\n";
 
 /* A sample as it was read and, for an op with regions, imported: only then a body is a monoid. */
 struct example {
@@ -122,12 +123,12 @@ static void put_factors(const sf_op *op, const sf_factoring *factoring, sf_buf *
     for (int f = 0; f < factoring->nfactors; f++) {
         const sf_factor *factor = &factoring->factors[f];
         if (factor->role == SF_REDUCE)
-            sf_buf_printf(out, "; `%c` reduces (%s)", sf_factor_letter(f),
+            sf_buf_printf(out, "; `%c` reduce (%s)", sf_factor_letter(f),
                           sf_monoid_name(factor->monoid));
         else if (factor->role == SF_WINDOW)
-            sf_buf_printf(out, "; `%c` is a window", sf_factor_letter(f));
+            sf_buf_printf(out, "; `%c` window", sf_factor_letter(f));
         else if (factor->role == SF_WHOLE)
-            sf_buf_printf(out, "; `%c` stays whole", sf_factor_letter(f));
+            sf_buf_printf(out, "; `%c` whole", sf_factor_letter(f));
     }
 }
 
@@ -150,76 +151,55 @@ static void put_linear(const sf_op *op, sf_buf *out)
     }
 }
 
-static void put_name(const sf_opdef *def, sf_buf *out)
-{
-    sf_buf_printf(out, "`%s.%s`", def->dialect, def->name);
-}
-
-static void put_attr_number(sf_buf *out, int least, int most, const char *what)
-{
-    if ((most < 0 || most == INT_MAX) && least == 0)
-        sf_buf_printf(out, "any number of %ss", what);
-    else if (most < 0 || most == INT_MAX)
-        sf_buf_printf(out, "%d or more %ss", least, what);
-    else if (least == most)
-        sf_buf_printf(out, "%d %s%s", least, what, least == 1 ? "" : "s");
-    else
-        sf_buf_printf(out, "%d to %d %ss", least, most, what);
-}
-
-/* Returns whether there are any. */
-static bool put_attributes(const sf_opdef *def, sf_buf *out)
+static void put_attributes(const sf_opdef *def, sf_buf *out)
 {
     bool any = false;
     for (int i = 0; i < def->nattrs; i++) {
         const sf_attrdef *attr = &def->attrs[i];
         if (attr->derived)
             continue;
-        sf_buf_puts(out, any ? ", " : "\n- attributes: ");
-        sf_buf_printf(out, "`%s`%s", attr->name, attr->required ? "" : "?");
+        sf_buf_printf(out, "%s`%s`%s", any ? ", " : "", attr->name, attr->required ? "" : "?");
         any = true;
     }
-    return any;
+    sf_buf_puts(out, any ? "" : "-");
 }
 
-static void put_signature(const sf_opdef *def, sf_buf *out)
+/* In a table a bar ends the cell. */
+static void put_cell(sf_buf *out, const char *text)
 {
-    sf_buf_printf(out, "\n### %s\n\n", def->name);
-    put_name(def, out);
-    if (def->hlo)
-        sf_buf_printf(out, ", in HLO `%s`", def->hlo);
-    sf_buf_puts(out, ": ");
-    put_attr_number(out, def->min_operands, def->max_operands, "operand");
-    sf_buf_puts(out, ", ");
-    put_attr_number(out, def->nresults < 0 ? 0 : def->nresults, def->nresults, "result");
-    if (def->nregions) {
-        sf_buf_puts(out, ", ");
-        put_attr_number(out, def->nregions == INT_MAX ? 1 : def->nregions, def->nregions, "region");
-    }
-    sf_buf_printf(out, ".\n%s\n", def->doc);
+    for (; *text; text++)
+        sf_buf_printf(out, *text == '|' ? "\\%c" : "%c", *text);
 }
 
-static void put_section(const sf_opdef *def, sf_buf *out)
+static void put_names(const sf_opdef *def, sf_buf *out)
 {
-    put_signature(def, out);
-    bool any = put_attributes(def, out);
-    const char *use;
+    sf_buf_printf(out, "| `%s.%s` | %s%s%s | ", def->dialect, def->name, def->hlo ? "`" : "",
+                  def->hlo ? def->hlo : "-", def->hlo ? "`" : "");
+}
+
+/* A row of an op that is not element-wise: with the factors of its sample, if it has one. */
+static void put_row(const sf_opdef *def, sf_buf *out)
+{
     sf_buf text = {0};
     struct example example;
-    bool found = sf_sample(def, &text, &use) && open_example(def, &text, &example);
+    bool found = sf_sample(def, &text) && open_example(def, &text, &example);
     sf_buf_free(&text);
-    if (!found) {
-        sf_buf_puts(out, any ? "\n" : "");
-        return;
+    put_names(def, out);
+    if (found) {
+        sf_factoring factoring;
+        sf_op_factors(&example.op, &example.arena, &factoring);
+        put_factors(&example.op, &factoring, out);
+        sf_buf_puts(out, " | ");
+        put_linear(&example.op, out);
+        close_example(&example);
+    } else {
+        sf_buf_puts(out, "- | -");
     }
-    sf_factoring factoring;
-    sf_op_factors(&example.op, &example.arena, &factoring);
-    sf_buf_puts(out, "\n- factors: ");
-    put_factors(&example.op, &factoring, out);
-    sf_buf_puts(out, "\n- linear in: ");
-    put_linear(&example.op, out);
-    sf_buf_printf(out, "\n\n```mlir\n%s\n```\n", use);
-    close_example(&example);
+    sf_buf_puts(out, " | ");
+    put_attributes(def, out);
+    sf_buf_puts(out, " | ");
+    put_cell(out, def->doc);
+    sf_buf_puts(out, " |\n");
 }
 
 /* All loops map, and every tensor is walked by all of them in the same order. */
@@ -238,21 +218,13 @@ static bool is_pointwise(const sf_op *op, sf_arena *arena)
     return factoring.nfactors == 2;
 }
 
-/* In a table a bar ends the cell. */
-static void put_cell(sf_buf *out, const char *text)
-{
-    for (; *text; text++)
-        sf_buf_printf(out, *text == '|' ? "\\%c" : "%c", *text);
-}
-
 /* A row of the table of element-wise ops; false when the op is not one. */
-static bool put_op_row(const sf_opdef *def, sf_buf *out)
+static bool put_pointwise_row(const sf_opdef *def, sf_buf *out)
 {
     static const sf_dtype tried[] = {SF_F32, SF_S32, SF_PRED};
-    const char *use;
     sf_buf text = {0};
     struct example example;
-    bool found = false, has_sample = sf_sample(def, &text, &use);
+    bool found = false, has_sample = sf_sample(def, &text);
     sf_buf_free(&text);
     if (has_sample || def->min_operands < 1 || def->min_operands != def->max_operands ||
         def->nresults != 1)
@@ -266,10 +238,8 @@ static bool put_op_row(const sf_opdef *def, sf_buf *out)
         return false;
     bool pointwise = is_pointwise(&example.op, &example.arena);
     if (pointwise) {
-        sf_buf_puts(out, "| ");
-        put_name(def, out);
-        sf_buf_printf(out, " | %s%s%s | %d | ", def->hlo ? "`" : "", def->hlo ? def->hlo : "-",
-                      def->hlo ? "`" : "", def->min_operands);
+        put_names(def, out);
+        sf_buf_printf(out, "%d | ", def->min_operands);
         put_linear(&example.op, out);
         sf_buf_puts(out, " | ");
         put_cell(out, def->doc);
@@ -281,17 +251,20 @@ static bool put_op_row(const sf_opdef *def, sf_buf *out)
 
 void sf_ops_text(sf_buf *out)
 {
-    bool in_table[SF_OP_COUNT];
+    bool pointwise[SF_OP_COUNT];
     sf_buf_printf(out, INTRODUCTION, SF_OP_COUNT);
-    sf_buf_puts(out, "\n## Element-wise\n\n"
-                     "All operands and the result have one shape; every dimension maps.\n\n"
-                     "| op | HLO | operands | linear in | what it does |\n"
+    sf_buf_puts(out, "\n## Element-wise ops\n\n"
+                     "All operands and the result have one shape; every loop maps.\n\n"
+                     "| op | HLO | operands | linear in | result |\n"
                      "|---|---|---|---|---|\n");
     for (int i = 0; i < SF_OP_COUNT; i++)
-        in_table[i] = put_op_row(sf_opdef_get((sf_opcode)i), out);
-    sf_buf_puts(out, "\n## All others\n\n"
-                     "An attribute with a `?` may be left out.\n");
+        pointwise[i] = put_pointwise_row(sf_opdef_get((sf_opcode)i), out);
+    sf_buf_puts(out, "\n## Other ops\n\n"
+                     "The factors are those of a small example. An attribute with a `?` is "
+                     "optional.\n\n"
+                     "| op | HLO | factors | linear in | attributes | result |\n"
+                     "|---|---|---|---|---|---|\n");
     for (int i = 0; i < SF_OP_COUNT; i++)
-        if (!in_table[i])
-            put_section(sf_opdef_get((sf_opcode)i), out);
+        if (!pointwise[i])
+            put_row(sf_opdef_get((sf_opcode)i), out);
 }

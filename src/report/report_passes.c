@@ -16,11 +16,12 @@ static void list_text(const sf_show_options *options, sf_buf *out)
 {
     sf_style style = {.width = options->width, .colour = options->colour};
     sf_heading(out, style,
-               "passes, in the order of a list: --passes NAME[:OPTION=VALUE]...,NAME...");
+               "passes, in the order in which they run: --passes NAME[:OPTION=VALUE]...,NAME...");
     for (int i = 0; sf_pass_at(i); i++) {
         const sf_program_pass *pass = sf_pass_at(i);
         sf_buf_printf(out, "  %s%s%s\n    %s\n", pass->name,
-                      *pass->needs ? ", behind one that provides " : "", pass->needs, pass->about);
+                      *pass->needs ? ", after a pass that provides " : "", pass->needs,
+                      pass->about);
         for (int o = 0; o < SF_PASS_OPTIONS && pass->options[o].name; o++) {
             const sf_pass_option *option = &pass->options[o];
             sf_buf_printf(out, "    %s=%s  %s", option->name, option->is_size ? "SIZE" : "NUMBER",

@@ -8,7 +8,7 @@
 
 void sf_summary_text(const sf_summary *summary, const sf_show_options *options, sf_buf *out);
 
-/* One object, with a line break at its end. The keys are described in docs/cli.md and stay. */
+/* One object, with a line break at its end. The keys are described in docs/reference/cli.md and stay. */
 void sf_summary_json(const sf_summary *summary, sf_buf *out);
 
 /* The scope tree as rows of a table: see sf_summary_text. Equal siblings that are numbered are folded

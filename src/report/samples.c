@@ -176,13 +176,12 @@ static void put_step(sf_buf *step, const char *arguments, const char *use, const
                   arguments, types, use, results, types);
 }
 
-bool sf_sample(const sf_opdef *def, sf_buf *step, const char **use)
+bool sf_sample(const sf_opdef *def, sf_buf *step)
 {
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
         if (def->id == (int)samples[i].op) {
             put_step(step, samples[i].arguments, samples[i].use, samples[i].results,
                      samples[i].types);
-            *use = samples[i].use;
             return true;
         }
     return false;

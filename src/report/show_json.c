@@ -1,4 +1,4 @@
-/* The summary for machines. The keys are documented in docs/cli.md; they are added to, not changed. */
+/* The summary for machines. The keys are documented in docs/reference/cli.md; they are added to, not changed. */
 #include "base/json.h"
 #include "ir/opdef.h"
 #include "report/report_show.h"

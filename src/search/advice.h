@@ -41,7 +41,7 @@ void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out);
 /* Adds a sentence: what a rank holds at its peak, and what makes it fit, with numbers. */
 void sf_advice_text(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out);
 
-/* All of that for machines; docs/cli.md has the keys. */
+/* All of that for machines; docs/reference/cli.md has the keys. */
 void sf_advice_json(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out);
 
 #endif

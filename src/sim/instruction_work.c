@@ -132,7 +132,8 @@ static sf_effort loop_effort(const sf_inst *inst)
     for (uint32_t i = 0; inst->loop && i < inst->loop->nsteps; i++)
         add_step(inst, inst->loop, &inst->loop->steps[i], &effort);
     if (inst->loop &&
-        inst->loop->compiled) { /* registers are those of the processor: docs/performance.md */
+        inst->loop
+            ->compiled) { /* registers are those of the processor: docs/design/performance.md */
         effort.passes.light = effort.passes.copies = effort.passes.folds = effort.passes.runs = 0;
     }
     if (inst->kind == SF_INST_LOOP && inst->loop) { /* what follows a product goes by its threads */

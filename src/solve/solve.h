@@ -1,5 +1,5 @@
 /* Solving a problem: reductions that lose nothing, elimination where the structure allows it, bounds and
- * search for the rest. docs/solver.md explains the method.
+ * search for the rest. docs/design/solver.md explains the method.
  *
  * The options, and what a budget of work means, are those of include/sheaf/solve.h.
  */

@@ -3,7 +3,7 @@
  *     DIR/latest                      "step-000200": the one to resume from
  *     DIR/step-000100/
  *     DIR/step-000200/
- *         checkpoint.json             what it is, see docs/training.md
+ *         checkpoint.json             what it is, see docs/guides/train.md
  *         state.safetensors           one tensor for each argument that is kept, by clean name
  *
  * A run on several ranks has a state-00001-of-00004.safetensors of each rank instead, with the pieces

@@ -1,7 +1,7 @@
 /* The batches of a training run. Batch number n is a function of the data, the seed and n alone: a run
  * that is resumed needs no more than its step.
  *
- * Three kinds of data, see docs/training.md: safetensors with batches, a file of tokens from which
+ * Three kinds of data, see docs/guides/train.md: safetensors with batches, a file of tokens from which
  * windows are cut, and "synthetic" numbers.
  */
 #ifndef SF_TRAIN_DATA_H

@@ -7,13 +7,18 @@
 # <!-- numbers vary --> is compared without its numbers and names of results: those depend on the C
 # library.
 #
-# With --update, writes the real output into the documents instead; blocks with "..." are left alone.
+# With --update, writes the real output into the documents instead; blocks with "..." are left alone. Other arguments
+# are the documents to run, in place of all of them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 root=$PWD
 binary=$(realpath "${SHEAF_BIN:-build/sheaf}")
-update=${1:-}
+update=
+if [ "${1:-}" = --update ]; then
+    update=yes
+    shift
+fi
 work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache # what is compiled
 trap 'rm -rf "$work"' EXIT
@@ -93,16 +98,18 @@ document() {
     fi
 }
 
-document README.md
-document docs/cli.md
-document docs/splitting.md
-document docs/cluster.md
-document docs/planning.md
-document docs/time.md
-document docs/passes.md
-document docs/pipelines.md
-document docs/report.md
-! "$binary" version | grep '^lua: in' >/dev/null || document docs/schedules.md
+if [ $# -gt 0 ]; then
+    pages=("$@")
+else
+    pages=(README.md docs/*.md docs/*/*.md)
+fi
+lua=$("$binary" version | grep '^lua: in' || true)
+for page in "${pages[@]}"; do
+    # Examples that need Lua are on the pages about schedules and extensions.
+    if [[ -n $lua || ! $page =~ /(schedules|extend)\.md$ ]] && grep -qx '```console' "$page"; then
+        document "$page"
+    fi
+done
 [ "$failures" -eq 0 ] || {
     echo "$failures examples differ; test/cli/docs_examples.sh --update writes the real output"
     exit 1

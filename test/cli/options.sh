@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Options over all commands: a letter is one option everywhere, in the help, the man page and docs/cli.md; letters and
-# names of before lead to what they are now.
+# Options over all commands: a letter is one option everywhere; letters and names of before lead to what they are now.
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
 step=$SHEAF_SOURCE/examples/gpt-micro.hlo
@@ -17,22 +16,6 @@ for key in 1 2; do # by letter, by name
     [ $key = 2 ] && twice=$(grep -v '^threads$' <<<"$twice")
     [ -z "$twice" ] || fail "more than one meaning: $twice"
 done
-
-# What pages say of letters is what the help says.
-while IFS=: read -r letter name _; do
-    [ -n "$letter" ] || continue
-    grep -oE -- "\`-.\`, \`--$name[^a-z-]" "$SHEAF_SOURCE/docs/cli.md" | grep -v -- "^\`-$letter\`" &&
-        fail "docs/cli.md: another letter of --$name"
-    sed 's/\\-/-/g' "$SHEAF_SOURCE/docs/sheaf.1" | grep -oE -- "^\.BR -. \", \" --$name([^a-z-]|\$)" |
-        grep -v -- "^.BR -$letter " && fail "docs/sheaf.1: another letter of --$name"
-done <"$work/options"
-for page in cli.md sheaf.1; do
-    sed 's/\\-/-/g' "$SHEAF_SOURCE/docs/$page" | grep -oE -- '-.(`, `|" *, *" )--[a-z-]+' | tr -d '`",' |
-        while read -r letter name; do
-            grep -q "^${letter#-}:${name#--}:" "$work/options" || echo "$page: $letter $name"
-        done
-done >"$work/out"
-[ ! -s "$work/out" ] || fail "letters that are not there"
 
 # Letters of before, given as people did, with the value behind them or after them.
 while read -r command letter name; do

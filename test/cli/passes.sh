@@ -22,7 +22,7 @@ for turns in 1 2; do
     "$SHEAF_BIN" verify --plan plan.json --passes fsdp,prefetch,unshard --steps 2 >out
 done
 
-# Links that take about as long as what is computed: products go in turns with their collectives, bits are the same; and
+# Links that take about as long as what is computed: products and their collectives run in chunks, bits are the same; and
 # gradients as bf16 are an approximation that verify calls one.
 cat >slow.json <<'END'
 {"format": "sheaf cluster", "version": 1, "name": "slow", "devices": [{"name": "one", "memory": 1000000000,
@@ -31,7 +31,7 @@ cat >slow.json <<'END'
  "inside": {"latency": 1e-9, "bandwidth": 1e8, "lanes": 0}, "network": {"latency": 1e-9, "bandwidth": 1e8, "lanes": 0}}]}
 END
 "$SHEAF_BIN" pin "$step" -r megatron -n 2 --cluster slow.json --passes overlap -o plan.json >/dev/null
-"$SHEAF_BIN" sim plan.json --cluster slow.json 2>/dev/null | grep -qE '^  overlap .* products chunked'
+"$SHEAF_BIN" sim plan.json --cluster slow.json 2>/dev/null | grep -qE '^  overlap .* products in chunks'
 losses plan.json none >expected
 "$SHEAF_BIN" run --plan plan.json --steps 3 --check --threads 1 --json | grep '"loss"' >found
 cmp expected found || { echo "FAILED: overlap: other losses"; exit 1; }

@@ -513,7 +513,7 @@ static void test_hints(void **state)
          "of Shardy only"},
         {ENTRY("  x = f32[] parameter(0)\n  y = f32[] ad(x, x)\n"), "did you mean add?"},
         {ENTRY("  x = f32[] parameter(0)\n  y = f32[] mul(x, x)\n"), "did you mean multiply?"},
-        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] zzzzzz(x)\n"), "docs/ops.md"},
+        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] zzzzzz(x)\n"), "docs/reference/ops.md"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_diag *diag = sf_diag_new();

@@ -78,7 +78,7 @@ static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
     else if (near && near->hlo)
         sf_hint(reader->diag, "did you mean %s?", near->hlo);
     else
-        sf_hint(reader->diag, "docs/ops.md lists the ops that are read");
+        sf_hint(reader->diag, "docs/reference/ops.md lists the ops that are read");
     return SF_EUNSUPPORTED;
 }
 

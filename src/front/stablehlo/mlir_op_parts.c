@@ -51,7 +51,7 @@ static sf_status unknown_op(sf_mlir *r, sf_str name, sf_loc loc)
     else if (!sf_str_starts(name, "stablehlo.") && !sf_str_starts(name, "chlo."))
         sf_hint(r->diag, "ops are of the dialects stablehlo, chlo and func");
     else
-        sf_hint(r->diag, "docs/ops.md lists the ops that are read");
+        sf_hint(r->diag, "docs/reference/ops.md lists the ops that are read");
     return SF_EUNSUPPORTED;
 }
 

@@ -85,7 +85,7 @@ static sf_status eval_next_after(sf_eval *eval, const sf_op *op, const sf_tensor
 const sf_opdef sf_op_next_after = {
     .name = "next_after",
     .dialect = "chlo",
-    .doc = "The next number of the type from the first operand towards the second.",
+    .doc = "The next representable number after the first operand, in the direction of the second.",
     .id = SF_OP_NEXT_AFTER,
     .form = SF_FORM_OPERANDS,
     .min_operands = 2,

@@ -1,5 +1,5 @@
 /* The data of a page. Long lists are columns, and texts that repeat are numbers in a list of texts, so that a step of a
- * hundred layers stays small: docs/report.md has the keys. */
+ * hundred layers stays small: docs/reference/cli.md has the keys. */
 #include <math.h>
 
 #include "base/json.h"

@@ -17,7 +17,7 @@ static const void *find_kernel(const sf_op *op, int64_t *variant)
     return sf_fast_find(op, variant);
 }
 
-/* What attention of one head of one example takes, in ns of the processor that it was measured on (docs/performance.md); only
+/* What attention of one head of one example takes, in ns of the processor that it was measured on (docs/design/performance.md); only
  * ratios matter. `score` and `depth` are of each pair of places, with what is multiplied along the depth. */
 typedef struct attention_price {
     double start, score, depth;
@@ -65,7 +65,7 @@ static bool attends_if_asked(const sf_attending *what)
     return has_kernel(what) && what->asked;
 }
 
-/* Thresholds are measured: docs/performance.md. Rows of that length, with all registers of a loop beside each
+/* Thresholds are measured: docs/design/performance.md. Rows of that length, with all registers of a loop beside each
  * other, are still in the second-level cache of a core. */
 #define CPU_TARGET                                                                                 \
     .name = "cpu", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 12,                \

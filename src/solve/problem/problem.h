@@ -119,7 +119,7 @@ void sf_problem_set_limits(sf_problem_builder *builder, uint32_t ntimes, const i
 
 sf_status sf_problem_finish(sf_problem_builder *builder, sf_problem *out, sf_diag *diag);
 
-/* Reads the contest's JSON (see docs/solver.md) from a text; `file` is for messages. */
+/* Reads the contest's JSON (see docs/design/solver.md) from a text; `file` is for messages. */
 sf_status sf_problem_parse(sf_str text, const char *file, sf_arena *arena, sf_problem *out,
                            sf_diag *diag);
 

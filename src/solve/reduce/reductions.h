@@ -1,4 +1,4 @@
-/* Rules that make a network smaller and keep its optimal cost, memory included. docs/solver.md has the
+/* Rules that make a network smaller and keep its optimal cost, memory included. docs/design/solver.md has the
  * argument for each.
  *
  * A rule looks at one node, says whether it changed the network, and puts what it changed into the

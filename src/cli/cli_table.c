@@ -56,28 +56,10 @@ char sf_cli_letter(const sf_cli_command *command, const sf_cli_spec *spec)
     return sf_cli_former(command, spec->letter) ? 0 : spec->letter;
 }
 
-static void add_option(sf_cli_table *table, const sf_cli_option *option)
+void sf_cli_add_option(sf_cli_table *table, const sf_cli_option *option)
 {
     if (table->count < SF_CLI_MOST_OPTIONS)
         table->options[table->count++] = *option;
-}
-
-static void add_making(sf_cli_table *table, sf_cli_making *making)
-{
-    const sf_cli_option shared[] = {
-        {SF_OPT_MESH, &making->mesh, "the ranks, such as data=2,model=4"},
-        {SF_OPT_PIN, &making->pins,
-         "PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'; the axis may be *, and !S(0) forbids. "
-         "May be given many times, the first that matches a tensor counts"},
-        {SF_OPT_OUTPUT, &making->output, "where to write the plan, as JSON"},
-        {SF_OPT_JSON, &making->show.json, "the summary for machines"},
-        {SF_OPT_STRICT, &making->strict,
-         "exit with 1 where there is a warning: a step that cannot be run here, a plan that "
-         "repeats "
-         "much of its compute"},
-    };
-    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        add_option(table, &shared[i]);
 }
 
 static void add_load(sf_cli_table *table, sf_load_options *load)
@@ -96,21 +78,21 @@ static void add_load(sf_cli_table *table, sf_load_options *load)
          "which result becomes which argument: ARGUMENT=RESULT,... or none"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        add_option(table, &shared[i]);
+        sf_cli_add_option(table, &shared[i]);
 }
 
 void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table)
 {
     *table = (sf_cli_table){.unroll = -1};
     for (int i = 0; i < command->noptions; i++)
-        add_option(table, &command->options[i]);
+        sf_cli_add_option(table, &command->options[i]);
     if (command->making)
-        add_making(table, command->making);
+        sf_cli_add_making(table, command->making);
     if (command->load)
         add_load(table, command->load);
     if (command->operand)
-        add_option(table, &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
+        sf_cli_add_option(table, &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
                                            "refuse a file of more bytes, unpacked (default 1G; of "
                                            "tensors, what fits into memory)"});
-    add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this and stop"});
+    sf_cli_add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this and stop"});
 }

@@ -153,7 +153,7 @@ local sch = sheaf.schedule()
 sch:mesh("pipe=2,data=2,model=2")
 sch:recipe("zero1")
 sch:micro_batches(2)
-sch:order("interleaved:2")
+sch:schedule("interleaved:2")
 for _, name in ipairs{"layer_0.mlp", "layer_1", "layer_1.mlp"} do sch[name]:pipeline_split() end
 sch["layer_?.mlp.up"]:shard("kernel", 1, "model")
 sch["layer_?.mlp.down"]:shard("kernel", 0, "model")

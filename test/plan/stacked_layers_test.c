@@ -69,7 +69,7 @@ typedef struct seen {
     bool warned;
 } seen;
 
-static seen look(sf_graph *graph, const sf_pin_options *options)
+static seen look(sf_graph *graph, const sf_plan_spec *options)
 {
     sf_diag *diag = sf_diag_new();
     sf_plan *plan = NULL;
@@ -107,7 +107,7 @@ static void test_rows_are_dealt_out(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *pins[] = {cases[i].pin};
-        sf_pin_options options = {.size = sizeof options,
+        sf_plan_spec options = {.size = sizeof options,
                                   .stages = cases[i].stages,
                                   .schedule = cases[i].schedule,
                                   .mesh = cases[i].mesh,
@@ -125,7 +125,7 @@ static void test_rows_are_dealt_out(void **state)
 static void test_other_tensors_are_not(void **state)
 {
     (void)state;
-    sf_pin_options options = {.size = sizeof options, .stages = "2", .micro_batches = 4};
+    sf_plan_spec options = {.size = sizeof options, .stages = "2", .micro_batches = 4};
     seen mixed = look(stacked_chain(true), &options);
     assert_string_equal(mixed.layout, "[At(0)]");
     assert_int_equal(mixed.stacked, 1);

@@ -183,10 +183,10 @@ static sf_status take_schedule(const making *m, const sf_pipe *pipe, sf_schedule
     if (m->space->norders > 0)
         return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
                        "orders are completed by a search: a schedule cannot be given as well");
-    if (m->wish->table) {
-        *out = *m->wish->table;
+    if (m->spec->table) {
+        *out = *m->spec->table;
     } else {
-        SF_TRY(sf_schedule_parse(m->wish->schedule, &kind, m->diag));
+        SF_TRY(sf_schedule_parse(m->spec->schedule, &kind, m->diag));
         SF_TRY(sf_schedule_make(kind, pipe, NULL, m->arena, out, m->diag));
     }
     if (out->pipe.nstages != pipe->nstages || out->pipe.nturns != pipe->nturns)
@@ -213,11 +213,11 @@ sf_status space_find_order(making *m)
     for (size_t i = 0; i < (size_t)m->nstages * m->nturns; i++)
         hosts[i] = m->sets[m->set_of[i]].groups;
     pipe.hosts = hosts;
-    bool given = m->wish->schedule || m->wish->table;
+    bool given = m->spec->schedule || m->spec->table;
     SF_TRY(given ? take_schedule(m, &pipe, &schedule) : search_order(m, &stages, &pipe, &schedule));
     sf_schedule_choice choice = {.table = &schedule};
-    if (given && !m->wish->table)
-        choice.name = m->wish->schedule;
+    if (given && !m->spec->table)
+        choice.name = m->spec->schedule;
     return sf_pipeline_make(graph, m->nstages, m->forward, m->ngroups, m->nturns, &choice, m->arena,
                             m->diag, &m->pipeline);
 }

@@ -32,11 +32,12 @@ typedef struct sf_plan_options {
     /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken; 0:
      * SF_PLAN_MARGIN, negative: the fastest is taken. */
     double margin;
-    int level;      /* 2: fewer meshes, faster; 3: all; 0: 3 */
-    double seconds; /* of the call: stop improving then; 0: no limit. Recipes are considered in any case. With a limit, the
+    int level; /* 2: fewer meshes, faster; 3: all; 0: 3 */
+    double
+        seconds; /* of the call: stop improving then; 0: no limit. Recipes are considered in any case. With a limit, the
                        answer may differ between runs */
-    bool recipes;   /* consider recipes alone */
-    int threads;    /* 0: as many as the process may use */
+    bool recipes; /* consider recipes alone */
+    int threads;  /* 0: as many as the process may use */
     /* Kept in the plan, for sf_plan_origin_of; or NULL. The file is that of a graph that was given as text: others know
      * theirs. */
     const char *step_file, *cluster_name;

@@ -146,8 +146,7 @@ SF_API const char *sf_primitives_text(const sf_primitives *list, int index);
 SF_API sf_status sf_primitives_pin(const sf_primitives *list, const sf_plan_spec *spec,
                                    sf_diag *diag, sf_plan **out);
 SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_spec *spec,
-                                      const sf_plan_options *options, sf_diag *diag,
-                                      sf_plan **out);
+                                      const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 
 /* Runs the step as the plan of sf_primitives_pin splits it, beside the step unsplit and as it was, as sf_verify_plan does. Where they
  * differ, SF_EWRONG, and *culprit is the first primitive with which they do, found by bisection, which the message

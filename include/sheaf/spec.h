@@ -19,18 +19,21 @@ extern "C" {
 #endif
 
 typedef struct sf_plan_spec {
-    size_t size;             /* of this struct, or 0: see sheaf.h */
-    const char *mesh;        /* "data=2,model=4"; NULL: the recipe's for `ranks`, or, in a search, any */
-    const char *const *pins; /* "PATTERN=SHARE@AXIS", docs/splitting.md; they precede those of the recipe */
+    size_t size;      /* of this struct, or 0: see sheaf.h */
+    const char *mesh; /* "data=2,model=4"; NULL: the recipe's for `ranks`, or, in a search, any */
+    const char *const
+        *pins; /* "PATTERN=SHARE@AXIS", docs/splitting.md; they precede those of the recipe */
     int npins;
-    int ranks;          /* 0: those of the mesh, or of the cluster */
-    const char *recipe; /* "dp", "megatron", "2d+zero1", ...; in a search its pins hold, on `mesh`. NULL: none */
+    int ranks; /* 0: those of the mesh, or of the cluster */
+    const char *
+        recipe; /* "dp", "megatron", "2d+zero1", ...; in a search its pins hold, on `mesh`. NULL: none */
     /* A pipeline, docs/pipelines.md: its number of stages, "4"; the scopes that begin all stages but the first,
      * "layer_3,layer_6"; or, for sf_pin_step, also the groups of devices of each stage, "@0-1,layer_3@2". NULL, "auto": none,
      * or, in a search, as many as are fast; "1": none. */
     const char *stages;
-    const char *schedule; /* of a pipeline: "1f1b", ..., or, for sf_pin_step, a file with a table. NULL: 1f1b, or any */
-    int micro_batches;    /* the batch is cut into; 1: none. 0: none, or, in a search, as few as it needs */
+    const char *
+        schedule; /* of a pipeline: "1f1b", ..., or, for sf_pin_step, a file with a table. NULL: 1f1b, or any */
+    int micro_batches; /* the batch is cut into; 1: none. 0: none, or, in a search, as few as it needs */
     /* The activations that are recomputed rather than kept for the backward pass, docs/time.md: "none", "text", "layer",
      * "parts", "cheap", "full", "layer:2" and "full:2" for two layers together, or scopes, "layer_?/attn,head". NULL: "text".
      * In a search "auto" is as little as is needed, and NULL is "text" where that fits, else "auto". */
@@ -42,9 +45,11 @@ typedef struct sf_plan_spec {
      * parameters are sharded between steps (zero1-between, or zero3 in place of zero2, and SF_BETWEEN_PASSES). NULL, "auto":
      * as the recipe says, or, in a search, whatever is fastest. */
     const char *shard_state;
-    const char *passes;  /* that rewrite each rank's program, docs/passes.md; NULL: those that shard_state needs */
-    const char *kernels; /* that stand for several ops: "best", "none" or "all"; NULL: as the graph says */
-    int64_t memory;      /* bytes of a device that a plan and its passes may use; 0: all */
+    const char *
+        passes; /* that rewrite each rank's program, docs/passes.md; NULL: those that shard_state needs */
+    const char
+        *kernels; /* that stand for several ops: "best", "none" or "all"; NULL: as the graph says */
+    int64_t memory; /* bytes of a device that a plan and its passes may use; 0: all */
 } sf_plan_spec;
 
 /* Sets one field from its text: ("micro_batches", "4"), ("recompute", "layer:2"). SF_EUSAGE where there is no such field, or the

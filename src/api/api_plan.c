@@ -168,8 +168,7 @@ static sf_status make_plan(void *context)
     return status;
 }
 
-sf_status sf_pin_step(const sf_graph *graph, const sf_plan_spec *spec, sf_diag *diag,
-                      sf_plan **out)
+sf_status sf_pin_step(const sf_graph *graph, const sf_plan_spec *spec, sf_diag *diag, sf_plan **out)
 {
     struct pinning job = {.graph = graph, .diag = diag};
     *out = NULL;

@@ -121,8 +121,8 @@ static sf_status translate(struct job *job, sf_arena *arena, sf_search_options *
     if (spec->ranks > 0 && spec->ranks != options->cluster->ndevices)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the cluster has %d devices, not %d",
                        options->cluster->ndevices, spec->ranks);
-    bool is_open = spec->recompute.kind == SF_RECOMPUTE_UNSAID ||
-                   spec->recompute.kind == SF_RECOMPUTE_AUTO;
+    bool is_open =
+        spec->recompute.kind == SF_RECOMPUTE_UNSAID || spec->recompute.kind == SF_RECOMPUTE_AUTO;
     *out = (sf_search_options){.cluster = options->cluster,
                                .target = sf_cluster_target(options->cluster),
                                .mesh = spec->mesh,
@@ -179,8 +179,8 @@ static sf_status search(void *context)
         own->kernels = job->spec.kernels;
     }
     if (status == SF_OK)
-        status = sf_choose_on_parts(own ? own : job->graph, &options, wanted ? &misfit : NULL, job->diag,
-                                    &job->plan);
+        status = sf_choose_on_parts(own ? own : job->graph, &options, wanted ? &misfit : NULL,
+                                    job->diag, &job->plan);
     if (status == SF_OK && *job->plan->passes.list)
         status = sf_plan_use_passes(job->plan, job->plan->passes.list, job->options.cluster,
                                     job->plan->passes.memory, job->diag);

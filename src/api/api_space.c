@@ -140,10 +140,10 @@ struct making {
 /* A space says by its primitives what these fields would. */
 static sf_status check_fields(const struct making *job, const sf_spec *spec)
 {
-    const char *field = spec->stages.kind != SF_STAGES_UNSAID      ? "stages"
-                        : spec->micro_batches > 0                  ? "micro_batches"
-                        : spec->co_shard.is_said                   ? "co_shard"
-                        : spec->shard_state != SF_STATE_AS_RECIPE  ? "shard_state"
+    const char *field = spec->stages.kind != SF_STAGES_UNSAID       ? "stages"
+                        : spec->micro_batches > 0                   ? "micro_batches"
+                        : spec->co_shard.is_said                    ? "co_shard"
+                        : spec->shard_state != SF_STATE_AS_RECIPE   ? "shard_state"
                         : spec->recompute.kind == SF_RECOMPUTE_AUTO ? "recompute \"auto\""
                                                                     : NULL;
     if (field)

@@ -91,7 +91,8 @@ void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table)
     if (command->load)
         add_load(table, command->load);
     if (command->operand)
-        sf_cli_add_option(table, &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
+        sf_cli_add_option(table,
+                          &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
                                            "refuse a file of more bytes, unpacked (default 1G; of "
                                            "tensors, what fits into memory)"});
     sf_cli_add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this and stop"});

@@ -34,8 +34,8 @@ static sf_status take_cluster(const struct job *job, sf_diag *diag, sf_plan *pla
     if (!job->cluster || !*sf_plan_passes_of(plan))
         return SF_OK;
     SF_TRY(sf_cli_open_cluster(job->cluster, job->measured, diag, &cluster));
-    sf_status status = sf_plan_use_passes(plan, sf_plan_passes_of(plan), cluster,
-                                          job->making.spec.memory, diag);
+    sf_status status =
+        sf_plan_use_passes(plan, sf_plan_passes_of(plan), cluster, job->making.spec.memory, diag);
     sf_cluster_free(cluster);
     return status;
 }

@@ -44,7 +44,8 @@ static sf_status search_with_script(struct job *job, const sf_graph **step, sf_d
     *step = sf_primitives_graph(list);
     SF_TRY(sf_cli_check_unchanged(graph, *step, job->making.output, diag));
     sf_status status = sf_primitives_search(list, &job->making.spec, &job->plan, diag, out);
-    if (status == SF_OK && sf_plan_search(graph, &job->making.spec, &rest, NULL, &free_plan) == SF_OK)
+    if (status == SF_OK &&
+        sf_plan_search(graph, &job->making.spec, &rest, NULL, &free_plan) == SF_OK)
         sf_cli_say_cost(*out, free_plan);
     sf_plan_free(free_plan);
     return status;
@@ -56,8 +57,9 @@ static sf_status search(struct job *job, const sf_graph *graph, const sf_cluster
     sf_plan *plan = NULL;
     sf_primitives *list = NULL;
     job->plan.cluster = cluster;
-    sf_status status = job->making.script.path ? search_with_script(job, &graph, diag, &list, &plan)
-                                        : sf_plan_search(graph, &job->making.spec, &job->plan, diag, &plan);
+    sf_status status = job->making.script.path
+                           ? search_with_script(job, &graph, diag, &list, &plan)
+                           : sf_plan_search(graph, &job->making.spec, &job->plan, diag, &plan);
     if (job->terminal)
         fprintf(stderr, "\r\033[K");
     if (status == SF_OK && job->making.output)

@@ -29,7 +29,7 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const sf_recom
 
 /* The same with what no later phase asks for, too: for estimates, where it may stand in memory for what one does ask for. */
 sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const sf_recompute_spec *how,
-                            sf_diag *diag);
+                        sf_diag *diag);
 
 /* By node: what the word means in a step that nothing splits; NULL: nothing, as where it means nothing there. In the arena. */
 const bool *sf_again_by(const sf_graph *graph, const sf_recompute_spec *how, sf_arena *arena);

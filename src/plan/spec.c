@@ -70,8 +70,9 @@ static sf_status set_number(sf_plan_spec *spec, const struct field *field, const
     int64_t number = 0, most = field->kind == COUNT ? INT_MAX : INT64_MAX;
     if (!(may_be_auto && strcmp(value, "auto") == 0) &&
         (!sf_number_int(sf_str_of(value), &number) || number < 1 || number > most))
-        return sf_fail(diag, SF_EUSAGE, where, "option %s \"%.100s\": expected a number of at least 1%s",
-                       field->name, value, may_be_auto ? ", or auto" : "");
+        return sf_fail(diag, SF_EUSAGE, where,
+                       "option %s \"%.100s\": expected a number of at least 1%s", field->name,
+                       value, may_be_auto ? ", or auto" : "");
     if (field->kind == COUNT)
         *(int *)find_place(spec, field) = (int)number;
     else

@@ -31,9 +31,10 @@ typedef enum sf_stages_kind {
 typedef struct sf_stages_spec {
     sf_stages_kind kind;
     uint32_t count;
-    const char *const *scopes; /* [count]: where stages begin, of the first NULL; or NULL: the planner cuts them */
-    const uint64_t *groups;    /* [count]: a bit for each group of devices; or NULL */
-    uint32_t ngroups;          /* that these speak of */
+    const char *const *
+        scopes; /* [count]: where stages begin, of the first NULL; or NULL: the planner cuts them */
+    const uint64_t *groups; /* [count]: a bit for each group of devices; or NULL */
+    uint32_t ngroups;       /* that these speak of */
 } sf_stages_spec;
 
 typedef enum sf_recompute_kind {

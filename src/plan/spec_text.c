@@ -19,8 +19,8 @@ static sf_status fail_at(const reader *r, const char *expected)
 {
     if (*r->at)
         return sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE,
-                       "option %s \"%.100s\": expected %s at character %zu, not \"%.40s\"", r->field,
-                       r->text, expected, (size_t)(r->at - r->text) + 1, r->at);
+                       "option %s \"%.100s\": expected %s at character %zu, not \"%.40s\"",
+                       r->field, r->text, expected, (size_t)(r->at - r->text) + 1, r->at);
     return sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE, "option %s \"%.100s\": expected %s at its end",
                    r->field, r->text, expected);
 }
@@ -60,8 +60,7 @@ static const char *take_pattern(reader *r, char stop)
 {
     size_t length = strcspn(r->at, ",");
     const char *end = stop ? memrchr(r->at, stop, length) : NULL;
-    const char *pattern =
-        sf_arena_string(r->arena, r->at, end ? (size_t)(end - r->at) : length);
+    const char *pattern = sf_arena_string(r->arena, r->at, end ? (size_t)(end - r->at) : length);
     r->at += strlen(pattern);
     return pattern;
 }
@@ -86,9 +85,10 @@ static size_t count_items(const char *text)
 static sf_status fail_stages(const reader *r, const char *expected)
 {
     fail_at(r, expected);
-    return sf_hint(r->diag, "stages are a number, as in 4; the scopes that begin all but the first, as in "
-                            "layer_3,layer_6; or with groups, as in @all,layer_0@0,layer_2@1,head@all "
-                            "or @0-1,@2");
+    return sf_hint(r->diag,
+                   "stages are a number, as in 4; the scopes that begin all but the first, as in "
+                   "layer_3,layer_6; or with groups, as in @all,layer_0@0,layer_2@1,head@all "
+                   "or @0-1,@2");
 }
 
 /* GROUPS; of "all" nothing is known until all have been read: UINT64_MAX. */
@@ -259,8 +259,8 @@ static sf_status read_recompute(reader *r, sf_recompute_spec *out)
             continue;
         *out = (sf_recompute_spec){.kind = (sf_recompute_kind)k, .layers = 1};
         r->at += length;
-        if (take_char(r, ':') && (!take_number(r, UINT32_MAX - 1, &out->layers) ||
-                                  out->layers == 0 || *r->at != '\0')) {
+        if (take_char(r, ':') &&
+            (!take_number(r, UINT32_MAX - 1, &out->layers) || out->layers == 0 || *r->at != '\0')) {
             r->at = r->text + length + 1;
             return fail_at(r, "how many layers are recomputed together, 1 or more,");
         }

@@ -139,15 +139,9 @@ static int replace_kernel(lua_State *L)
 }
 
 static const luaL_Reg schedule_methods[] = {
-    {"strict", set_strict},
-    {"replace", replace_kernel},
-    {"modules", list_modules},
-    {"children", list_top},
-    {"primitives", list_primitives},
-    {"undo", undo_last},
-    {"verify", verify},
-    {"__index", index_schedule},
-    {NULL, NULL},
+    {"strict", set_strict}, {"replace", replace_kernel},     {"modules", list_modules},
+    {"children", list_top}, {"primitives", list_primitives}, {"undo", undo_last},
+    {"verify", verify},     {"__index", index_schedule},     {NULL, NULL},
 };
 
 /* A method for each field of a plan specification. */

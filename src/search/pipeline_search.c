@@ -477,8 +477,7 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
     sf_recompute_spec how = sf_recompute_of(way->recompute, &plan->arena);
     SF_TRY(sf_plan_recompute(p->on.graph, plan, &how, p->diag));
     sf_fit_passes(plan, p->on.options);
-    sf_search_co_shard(plan, p->on.options,
-                       way->shards ? way->shards : p->on.options->co_shards);
+    sf_search_co_shard(plan, p->on.options, way->shards ? way->shards : p->on.options->co_shards);
     const sf_search_options *options = p->on.options;
     sf_group_limits limits = {options->limited ? options->memory : 0, p->on.worth,
                               options->threads};

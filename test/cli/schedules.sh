@@ -62,8 +62,8 @@ expect 1 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-dat
 warns "plans that the space leaves open fits into the memory of a rank"
 expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" --cluster 1x4xCPU
 warns "the plan is for 2 ranks, the cluster has 4"
-expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster 1x2xCPU --mesh data=2
-warns "beside a space there are no pins, and no mesh, stages or turns"
+expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster 1x2xCPU --stages 2
+warns "stages: of a space, this follows from its primitives"
 refuse_space() { # what is said of a space of two devices, at its line
     printf 'local space = sheaf.space(2)\n%s\n' "$1" >space.lua
     expect "$2" pin micro/gpt-micro.stablehlo.mlir --schedule space.lua

@@ -12,8 +12,8 @@
 
 static sf_plan_spec one(const char *field, const char *text)
 {
-    const sf_plan_spec all[] = {{.mesh = text},        {.stages = text},   {.schedule = text},
-                                {.recompute = text},   {.co_shard = text}, {.shard_state = text},
+    const sf_plan_spec all[] = {{.mesh = text},      {.stages = text},   {.schedule = text},
+                                {.recompute = text}, {.co_shard = text}, {.shard_state = text},
                                 {.kernels = text}};
     static const char *const names[] = {"mesh",     "stages",      "schedule", "recompute",
                                         "co_shard", "shard_state", "kernels"};
@@ -135,8 +135,9 @@ static void test_refusals(void **state)
         {"stages", "65", "1 to 64 stages"},
         {"stages", "a,", "a scope at its end"},
         {"stages", "@0,b", "@ and the groups of the stage at its end"},
-        {"stages", "a@0,b@1", "@ and the groups of the first stage, which begins with the step at "
-                              "character 1, not \"a@0,b@1\""},
+        {"stages", "a@0,b@1",
+         "@ and the groups of the first stage, which begins with the step at "
+         "character 1, not \"a@0,b@1\""},
         {"stages", "@x,b@1", "a group of devices, 0 to 63, or all at character 2"},
         {"stages", "@1-0,b@1", "the last group of a range, 63 at most at character 4"},
         {"stages", "@0+,b@1", "a group of devices, 0 to 63, or all at character 4"},
@@ -182,9 +183,8 @@ static void test_set(void **state)
     sf_diag *diag = sf_diag_new();
     sf_plan_spec spec = {0};
     for (int f = 0; sf_spec_field(f); f++) {
-        static const char *const values[] = {"data=2", "dp",      "2",    "4",      "1f1b",
-                                             "8",      "layer:2", "4",    "full",   "fullshard",
-                                             "all",    "1024"};
+        static const char *const values[] = {"data=2",  "dp", "2",    "4",         "1f1b", "8",
+                                             "layer:2", "4",  "full", "fullshard", "all",  "1024"};
         assert_int_equal(sf_plan_spec_set(&spec, sf_spec_field(f), values[f], diag), SF_OK);
     }
     assert_string_equal(spec.mesh, "data=2");

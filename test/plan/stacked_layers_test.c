@@ -108,12 +108,12 @@ static void test_rows_are_dealt_out(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *pins[] = {cases[i].pin};
         sf_plan_spec options = {.size = sizeof options,
-                                  .stages = cases[i].stages,
-                                  .schedule = cases[i].schedule,
-                                  .mesh = cases[i].mesh,
-                                  .pins = pins,
-                                  .npins = cases[i].pin ? 1 : 0,
-                                  .micro_batches = 4};
+                                .stages = cases[i].stages,
+                                .schedule = cases[i].schedule,
+                                .mesh = cases[i].mesh,
+                                .pins = pins,
+                                .npins = cases[i].pin ? 1 : 0,
+                                .micro_batches = 4};
         seen s = look(stacked_chain(false), &options);
         if (cases[i].layout)
             assert_string_equal(s.layout, cases[i].layout);

@@ -66,9 +66,9 @@ static const sf_json *make(const sf_graph *graph, const setting *s, sf_buf *text
     sf_cluster *cluster;
     const sf_json *out;
     sf_plan_spec pin = {.recipe = s->recipe,
-                          .ranks = 4,
-                          .recompute = s->recompute,
-                          .micro_batches = s->micro_batches};
+                        .ranks = 4,
+                        .recompute = s->recompute,
+                        .micro_batches = s->micro_batches};
     sf_report_options options = {.json = true, .threads = 1};
     sf_output output = {.write = take, .context = text};
     assert_int_equal(sf_pin_step(graph, &pin, NULL, &plan), SF_OK);

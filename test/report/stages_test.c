@@ -78,10 +78,10 @@ static sf_plan *pin(const sf_graph *graph, const setting *s)
     sf_plan *plan;
     sf_diag *diag = sf_diag_new();
     sf_plan_spec options = {.recipe = s->recipe,
-                              .ranks = s->ranks,
-                              .micro_batches = s->turns,
-                              .stages = s->stages,
-                              .schedule = s->schedule};
+                            .ranks = s->ranks,
+                            .micro_batches = s->turns,
+                            .stages = s->stages,
+                            .schedule = s->schedule};
     assert_int_equal(sf_pin_step(graph, &options, diag, &plan), SF_OK);
     assert_int_equal(sf_diag_count(diag), 0); /* nothing is said to be repeated */
     sf_diag_free(diag);

@@ -243,8 +243,7 @@ static void test_shards(void **state)
     assert_int_equal(fit(&g, as_is.memory).memory, as_is.memory);
     assert_int_equal(g.plan->nco_shards, 0);
     /* By another recipe. */
-    g.options.co_shard =
-        &(sf_co_shard_spec){true, 1, &(sf_co_shard){"sequence", "", 2}};
+    g.options.co_shard = &(sf_co_shard_spec){true, 1, &(sf_co_shard){"sequence", "", 2}};
     g.options.co_shards = 2;
     fit(&g, INT64_MAX);
     assert_string_equal(g.plan->co_shards[0].by, "sequence");

@@ -290,8 +290,7 @@ static sf_status make_plan(making *m, sf_plan **out)
     return status;
 }
 
-sf_status sf_space_make(const sf_space *space, const sf_spec *spec, sf_diag *diag,
-                        sf_plan **out)
+sf_status sf_space_make(const sf_space *space, const sf_spec *spec, sf_diag *diag, sf_plan **out)
 {
     sf_arena arena = {0};
     making m = {.space = space, .spec = spec, .diag = diag, .arena = &arena};

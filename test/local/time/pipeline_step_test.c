@@ -192,10 +192,10 @@ static void test_groups_of_ranks(void **state)
     for (int k = 0; k < SCHEDULES; k++) {
         step s = open_step(test_chain(8, 16, 4, true));
         sf_plan_spec options = {.stages = k == 2 || k == 4 ? "4" : "2",
-                                  .schedule = schedules[k],
-                                  .micro_batches = 4,
-                                  .recipe = "dp",
-                                  .ranks = 4};
+                                .schedule = schedules[k],
+                                .micro_batches = 4,
+                                .recipe = "dp",
+                                .ranks = 4};
         snprintf(s.name, sizeof s.name, "dp: %s", schedules[k]);
         sf_plan *plan = must_pin(s.graph, &options);
         check_runs(&s, plan);
@@ -238,8 +238,8 @@ static void test_state_stands_in_one_group(void **state)
     for (int k = 0; k < SCHEDULES; k++) {
         groups g = open_groups(test_chain(8, 16, 4, false),
                                &(sf_plan_spec){.stages = k == 2 || k == 4 ? "8" : "4",
-                                                 .schedule = schedules[k],
-                                                 .micro_batches = 4});
+                                               .schedule = schedules[k],
+                                               .micro_batches = 4});
         assert_int_equal(g.count, 4);
         int held[MOST_GROUPS] = {0};
         for (uint32_t w = 0; w < 8; w++) {
@@ -279,9 +279,9 @@ static void test_sums_are_sent_once(void **state)
     (void)state;
     for (int turns = 1; turns <= 16; turns *= 2) {
         enum { WIDTH = 6, BATCH = 32 }; /* no turn is as large as weights are */
-        groups g = open_groups(
-            test_chain(8, BATCH, WIDTH, true),
-            &(sf_plan_spec){.stages = "4", .schedule = "1f1b", .micro_batches = turns});
+        groups g =
+            open_groups(test_chain(8, BATCH, WIDTH, true),
+                        &(sf_plan_spec){.stages = "4", .schedule = "1f1b", .micro_batches = turns});
         for (int i = 0; i < g.count; i++) {
             int sent = count_messages(g.at[i], SF_OP_SEND, WIDTH * WIDTH);
             int received = count_messages(g.at[i], SF_OP_RECEIVE, WIDTH * WIDTH);
@@ -414,8 +414,8 @@ static void test_wrong_messages_are_found(void **state)
     for (int k = 0; k < SCHEDULES; k++) {
         groups g = open_groups(test_chain(8, 16, 4, true),
                                &(sf_plan_spec){.stages = k == 2 || k == 4 ? "8" : "4",
-                                                 .schedule = schedules[k],
-                                                 .micro_batches = 4});
+                                               .schedule = schedules[k],
+                                               .micro_batches = 4});
         assert_false(is_found(&g));
         for (int i = 0; i < g.count; i++)
             for (uint32_t place = 0; place < g.at[i]->graph->top->nnodes; place++)
@@ -471,8 +471,7 @@ static void test_spoiled_schedules(void **state)
         sf_buf text = {0};
         sf_diag *diag = sf_diag_new();
         sf_plan *plan = must_pin(
-            s.graph,
-            &(sf_plan_spec){.stages = "4", .schedule = names[i % 4], .micro_batches = 4});
+            s.graph, &(sf_plan_spec){.stages = "4", .schedule = names[i % 4], .micro_batches = 4});
         sf_pipeline *pipeline = sf_pipeline_copy(plan->pipeline, s.graph, &arena);
         for (int times = i % 3; times >= 0; times--)
             spoil_schedule(&pipeline->schedule, &dice);
@@ -559,8 +558,8 @@ static void test_spoiled_models(void **state)
         int refused = 0;
         for (int i = 0; i < MUTANTS; i++) {
             sf_plan *plan = must_pin(graph, &(sf_plan_spec){.stages = cases[c].stages,
-                                                              .schedule = cases[c].schedule,
-                                                              .micro_batches = 2});
+                                                            .schedule = cases[c].schedule,
+                                                            .micro_batches = 2});
             bool taken = spoil_plan(graph, plan, i % 2, &dice);
             refused += !taken;
             if (taken) {
@@ -587,8 +586,8 @@ static void test_models(void **state)
             if (test_sanitized() && ((size_t)k + i) % 2)
                 continue;
             sf_plan_spec options = {.stages = k == 2 || k == 4 ? "4" : "2",
-                                      .schedule = schedules[k],
-                                      .micro_batches = 2};
+                                    .schedule = schedules[k],
+                                    .micro_batches = 2};
             verify_micro(names[i], graph, &options);
         }
         sf_graph_free(graph);
@@ -604,11 +603,11 @@ static void test_models_are_split_in_groups(void **state)
     for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
         for (int again = 0; again < 2; again++) {
             sf_plan_spec options = {.stages = again ? "4" : "2",
-                                      .schedule = again ? "zb-v" : "1f1b",
-                                      .micro_batches = 2,
-                                      .recipe = recipes[r],
-                                      .ranks = 4,
-                                      .recompute = again ? "layer" : NULL};
+                                    .schedule = again ? "zb-v" : "1f1b",
+                                    .micro_batches = 2,
+                                    .recipe = recipes[r],
+                                    .ranks = 4,
+                                    .recompute = again ? "layer" : NULL};
             verify_micro(recipes[r], graph, &options);
         }
     sf_graph_free(graph);

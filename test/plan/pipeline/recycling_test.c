@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "plan/pipeline_request.h"
 #include "plan/pipeline/stage_costs.h"
+#include "plan/pipeline_request.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 
@@ -179,11 +179,11 @@ static void test_they_run(void **state)
         sf_plan *plan = NULL;
         sf_verify_report *report = NULL;
         sf_plan_spec options = {.stages = table[i].stages,
-                                  .schedule = table[i].schedule,
-                                  .micro_batches = 2,
-                                  .recipe = table[i].recipe,
-                                  .recompute = table[i].recompute,
-                                  .ranks = table[i].ranks};
+                                .schedule = table[i].schedule,
+                                .micro_batches = 2,
+                                .recipe = table[i].recipe,
+                                .recompute = table[i].recompute,
+                                .ranks = table[i].ranks};
         if (sf_pin_step(graph, &options, diag, &plan) != SF_OK ||
             sf_plan_check(plan, graph, 0, diag) != SF_OK ||
             sf_verify_plan(graph, plan, &(sf_verify_options){.steps = 2}, diag, &report) != SF_OK)

@@ -272,9 +272,9 @@ static void test_finds_in_time(void **state)
     graph->kernels = SF_KERNELS_ALL;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sf_plan_spec pin = {.mesh = "data=1",
-                              .recipe = "dp",
-                              .micro_batches = rows[i].micro_batches,
-                              .recompute = rows[i].again};
+                            .recipe = "dp",
+                            .micro_batches = rows[i].micro_batches,
+                            .recompute = rows[i].again};
         sf_plan *plan;
         assert_int_equal(sf_pin_step(graph, &pin, diag, &plan), SF_OK);
         sf_local *local = test_local(graph, plan, 0);

@@ -37,12 +37,13 @@ int main(int argc, char **argv)
     double reading = sf_now() - begin;
     begin = sf_now();
     sf_plan_options options = {.cluster = cluster, .level = atoi(argv[2]), .margin = -1};
-    sf_status status = sf_plan_search(graph, &options, diag, &plan);
+    sf_plan_spec spec = {0};
+    sf_status status = sf_plan_search(graph, &spec, &options, diag, &plan);
     if (status == SF_EMISMATCH) {
         sf_diag_clear(diag);
         begin = sf_now();
-        options.memory = INT64_MAX / 1024;
-        status = sf_plan_search(graph, &options, diag, &plan);
+        spec.memory = INT64_MAX / 1024;
+        status = sf_plan_search(graph, &spec, &options, diag, &plan);
     }
     if (status != SF_OK)
         return fail(diag);
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
     getrusage(RUSAGE_SELF, &usage);
     printf("%-28.28s %8zu %10s %3s %8.2f %8.2f %7ld %11.1f%s\n", name, graph->nnodes, argv[1],
            argv[2], reading, planning, usage.ru_maxrss / 1024, 1e3 * plan->predicted->seconds,
-           options.memory ? "*" : "");
+           spec.memory ? "*" : "");
     sf_plan_free(plan);
     sf_graph_free(graph);
     sf_cluster_free(cluster);

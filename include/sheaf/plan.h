@@ -5,6 +5,7 @@
 #include "sheaf/cluster.h"
 #include "sheaf/graph.h"
 #include "sheaf/report.h"
+#include "sheaf/spec.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,37 +13,10 @@ extern "C" {
 
 typedef struct sf_plan sf_plan;
 
-/* What a person says about a split; docs/guides/split-by-hand.md describes meshes, pins and recipes. */
-typedef struct sf_pin_options {
-    size_t size;             /* of this struct, or 0: see sheaf.h */
-    const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
-    const char *recipe;      /* "dp", "megatron", "2d+zero1", ...; NULL: none */
-    int ranks;               /* 0: those of the mesh */
-    const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
-    int npins;
-    /* What of the forward pass is computed again rather than kept for the backward pass: "none", "layer", "parts", "cheap",
-     * "full", or scopes, "layer_?/attn,head"; docs/guides/micro-batches-and-recompute.md describes it. NULL, "text": what the
-     * text recomputes. */
-    const char *recompute;
-    int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
-    /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. Or a list
-     * by scopes, "4@layer_0,sequence:2", with numbers of its own: then this is 2. */
-    const char *co_shard;
-    int co_shards;
-    /* A pipeline: "4" stages, or the scopes that begin all but the first of them, "layer_3,layer_6"; NULL: none. Its schedule
-     * is a name, "1f1b", or a file with a table of tasks; NULL: 1f1b. The groups of devices that run the stages stand along
-     * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/guides/pipelines.md describes it. */
-    const char *stages, *schedule;
-    /* "full": all state in pieces, gathered when it is needed: the recipe with zero3, which is the recipe where there is none,
-     * and the passes SF_FULL_STATE_PASSES (sheaf/pass.h). "between": parameters are in pieces between steps, for zero1 and
-     * zero2: what a step's updates make is gathered in the next one's forward pass, by SF_BETWEEN_PASSES. NULL, "auto": as the
-     * recipe says. */
-    const char *shard_state;
-} sf_pin_options;
-
-/* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
- * that does not apply to the step is SF_EMISMATCH, with the reason. */
-SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
+/* Makes the plan that the specification fixes; tensors that it does not pin follow by sharding propagation. Needs a mesh, or a
+ * recipe or stages with `ranks`. Passes go by the costs of a machine's cores: sf_plan_use_passes takes a cluster. *out is for
+ * sf_plan_free. A recipe that does not apply to the step is SF_EMISMATCH, with the reason. */
+SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_plan_spec *spec, sf_diag *diag,
                              sf_plan **out);
 
 /* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. */
@@ -51,28 +25,19 @@ SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf
 /* The default margin. Prices are not exact to that. */
 #define SF_PLAN_MARGIN 0.01
 
-/* What to search for a plan with; docs/design/planning.md describes how. */
+/* How to search for a plan; docs/design/planning.md describes it. */
 typedef struct sf_plan_options {
     size_t size; /* of this struct, or 0: see sheaf.h */
     const sf_cluster *cluster;
-    const char *mesh; /* the only one to try, "data=2,model=4"; NULL: all that suit the cluster */
-    /* What must hold, as above. Without a mesh, those are tried that have the axes that pins name. */
-    const char *const *pins;
-    int npins;
-    int64_t memory; /* most bytes of a rank; 0: what the devices have */
     /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken; 0:
      * SF_PLAN_MARGIN, negative: the fastest is taken. */
     double margin;
     int level; /* 2: fewer meshes, faster; 3: all; 0: 3 */
     double
-        seconds; /* of the call: stop improving then; 0: no limit. Recipes are looked at in any case. With a limit,
-                       the answer may differ between runs */
-    bool recipes; /* look at recipes alone */
-    /* As above, for all plans; "auto": as little as makes a plan fit that is then the fastest; NULL: what the text
-     * computes again where that fits, else as "auto". */
-    const char *recompute;
-    int micro_batches; /* 0: as few as that needs; 1: none */
-    int threads;       /* 0: as many as the process may use */
+        seconds; /* of the call: stop improving then; 0: no limit. Recipes are considered in any case. With a limit, the
+                       answer may differ between runs */
+    bool recipes; /* consider recipes alone */
+    int threads;  /* 0: as many as the process may use */
     /* Kept in the plan, for sf_plan_origin_of; or NULL. The file is that of a graph that was given as text: others know
      * theirs. */
     const char *step_file, *cluster_name;
@@ -80,26 +45,15 @@ typedef struct sf_plan_options {
     const sf_output *misfit;
     sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
     void *context;         /* for the listener */
-    const char *co_shard;  /* as above, for all plans */
-    int co_shards;         /* 0: as few as make a plan fit that is then the fastest; 1: none */
-    /* A pipeline of so many stages; 0: of as many as are good, or none; 1: none. And its schedule, "1f1b"; NULL: any. */
-    int stages;
-    const char *schedule;
-    /* Passes that rewrite the programs of plans (sheaf/pass.h), which are priced behind them and keep them; NULL: none. */
-    const char *passes;
-    /* "full", "between": as above, of plans that have zero3, or zero1-between, in their recipe alone. NULL, "auto": whatever
-     * is fastest. */
-    const char *shard_state;
-    /* A pipeline whose stages but the first begin with these scopes, "layer_3,layer_6"; NULL: wherever it is good. */
-    const char *stage_scopes;
 } sf_plan_options;
 
-/* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
- * memory, by the cost model of docs/design/simulator.md. It has been checked as by sf_plan_check, on some of its ranks.
- * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EMISMATCH;
- * the message says what is the least that a rank needs, where, and what would make it fit. */
-SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options,
-                                sf_diag *diag, sf_plan **out);
+/* Finds the plan that takes the least time on the cluster, but for the margin, of those that keep to the specification (NULL:
+ * nothing is fixed) and fit in its memory, by the cost model of docs/design/planning.md. Without a mesh, those are tried that have the
+ * axes that pins name. It has been checked as by sf_plan_check, on some of its ranks. *out is for sf_plan_free, NULL after a
+ * failure. A specification that cannot hold: SF_EUSAGE. When nothing fits: SF_EMISMATCH; the message says what is the least that
+ * a rank needs, where, and what would make it fit. */
+SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_spec *spec,
+                                const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 
 /* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
  * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step;
@@ -130,7 +84,7 @@ typedef struct sf_report_options {
     size_t size;         /* of this struct, or 0: see sheaf.h */
     const char *title;   /* NULL: the name of the step */
     const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
-    bool json;           /* only the data: docs/reference/cli.md has its keys */
+    bool json;           /* only the data: docs/report.md has its keys */
     int threads;         /* 0: as many as the process may use */
 } sf_report_options;
 

@@ -60,10 +60,8 @@ typedef struct sf_primitive {
         *axis; /* of the mesh. NULL: its only one, else "model"; of a SYNC: that of the SHARD */
     const char *mode; /* SYNC: "forward" or "backward"; NULL: forward */
     const char *op;   /* SYNC: "all_reduce", "all_gather" or "reduce_scatter"; NULL: all_reduce */
-    /* SET: "mesh", "recipe", "micro_batches", "recompute", "stages", "order", which is that of a pipeline, or "co_shard",
-     * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space; "strict", "sync": a sum in
-     * parts that no SYNC puts together is SF_EMISMATCH, and not a warning; "kernels"
-     * that stand for several ops: "best", "none" or "all" */
+    /* SET: a field of sf_plan_spec and its text, as sf_plan_spec_set takes them ("recompute", "layer"); "devices", those of a
+     * space; "strict", "sync": a sum in parts that no SYNC puts together is SF_EMISMATCH, and not a warning */
     const char *name, *value;
     const char *file; /* where it is said, for messages and for the plan; or NULL */
     int line;
@@ -143,17 +141,17 @@ SF_API sf_status sf_primitives_copy_graph(const sf_primitives *list, sf_diag *di
 SF_API int sf_primitives_count(const sf_primitives *list);
 SF_API const char *sf_primitives_text(const sf_primitives *list, int index);
 
-/* The plan that is pinned by them, as by sf_pin_step, and the one that is searched with what they say fixed, as by
- * sf_plan_search. `options` say the rest, or are NULL; what both say is SF_EUSAGE. The plan keeps what was applied. */
-SF_API sf_status sf_primitives_pin(const sf_primitives *list, const sf_pin_options *options,
+/* The plan that they pin, as by sf_pin_step, and the one that is searched with what they say fixed, as by sf_plan_search.
+ * `spec` says the rest, or is NULL; a field that both say is SF_EUSAGE. The plan keeps what was applied. */
+SF_API sf_status sf_primitives_pin(const sf_primitives *list, const sf_plan_spec *spec,
                                    sf_diag *diag, sf_plan **out);
-SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_options *options,
-                                      sf_diag *diag, sf_plan **out);
+SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_spec *spec,
+                                      const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 
 /* Runs the step as the plan of sf_primitives_pin splits it, beside the step unsplit and as it was, as sf_verify_plan does. Where they
  * differ, SF_EMISMATCH, and *culprit is the first primitive with which they do, found by bisection, which the message
  * names; else -1. The report is for sf_verify_free. */
-SF_API sf_status sf_primitives_verify(const sf_primitives *list, const sf_pin_options *options,
+SF_API sf_status sf_primitives_verify(const sf_primitives *list, const sf_plan_spec *spec,
                                       const sf_verify_options *verify, sf_diag *diag,
                                       sf_verify_report **out, int *culprit);
 

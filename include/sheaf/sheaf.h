@@ -32,6 +32,7 @@
 #include "sheaf/sketch.h"
 #include "sheaf/solve.h"
 #include "sheaf/space.h"
+#include "sheaf/spec.h"
 #include "sheaf/status.h"
 #include "sheaf/train.h"
 #include "sheaf/tune.h"

@@ -78,24 +78,13 @@ typedef struct sf_task {
  * need not be said. */
 SF_API sf_status sf_order(sf_space *space, sf_task before, sf_task after, sf_diag *diag);
 
-typedef struct sf_space_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
-    /* For the devices that splits leave over, and for what they leave whole: "dp", "megatron", ...; NULL: none. */
-    const char *recipe;
-    /* The order of tasks, by name or as a file, where none is said: as of sf_pin_options. NULL: the search finds one. */
-    const char *schedule;
-    /* How the devices that ops are assigned to stand, "data=2,model=2": splits are along these axes, and others that they need come
-     * beside them; NULL: as splits need it. Pins hold there, and scopes are computed again, as of sf_pin_options. */
-    const char *mesh;
-    const char *const *pins;
-    int npins;
-    const char *recompute; /* or NULL */
-} sf_space_options;
-
-/* Makes the plan. *out is for sf_plan_free; the space may be changed, and asked again. SF_EUSAGE, with the reason, where what was
- * said cannot be: orders that go in a circle are told with their tasks. `options` may be NULL. */
-SF_API sf_status sf_space_plan(const sf_space *space, const sf_space_options *options,
-                               sf_diag *diag, sf_plan **out);
+/* Makes the plan. Of the specification, which may be NULL, it takes the mesh on which the devices of a group stand (splits are
+ * along its axes, and others that they need come beside them), pins on it, the recipe of devices that splits leave over, the
+ * order of tasks where none is said, scopes to recompute, passes, kernels and memory; other fields follow from the space, and are
+ * SF_EUSAGE. *out is for sf_plan_free; the space may be changed, and asked again. SF_EUSAGE, with the reason, where what was
+ * said cannot be: orders that go in a circle are told with their tasks. */
+SF_API sf_status sf_space_plan(const sf_space *space, const sf_plan_spec *spec, sf_diag *diag,
+                               sf_plan **out);
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/api_options.h"
+#include "api/api_spec.h"
 #include "api/shard_state.h"
 #include "base/file.h"
 #include "base/guard.h"
@@ -12,7 +12,7 @@
 #include "local/rank.h"
 #include "op/op.h"
 #include "plan/co_shard.h"
-#include "plan/pipeline/pipeline_request.h"
+#include "plan/pipeline_request.h"
 #include "plan/propagate.h"
 #include "plan/recipe/recipe.h"
 #include "plan/recipe/shared_stages.h"
@@ -25,11 +25,12 @@
 
 struct pinning {
     const sf_graph *graph;
-    sf_pin_options options;
+    sf_plan_spec said;
+    sf_spec spec; /* the same, parsed */
     sf_diag *diag;
+    bool staged;
     sf_pipeline pipeline;        /* where stages are asked for */
-    sf_state_split split;        /* how state is in pieces, */
-    char recipe[SF_RECIPE_TEXT]; /* by this recipe */
+    char recipe[SF_RECIPE_TEXT]; /* that shards state as the specification says */
     sf_plan *plan;
 };
 
@@ -43,22 +44,21 @@ static sf_status put_pipe_before(const sf_mesh *mesh, uint32_t groups, sf_diag *
     return SF_OK;
 }
 
-/* A mesh with an axis for the groups of a pipeline: that which the recipe wants for the ranks of a group comes behind it.
- * The names of its axes are the recipe's, or the arena's. */
+/* A mesh with an axis for the groups of a pipeline; the axes that the recipe wants for the ranks of a group follow it. The names
+ * of its axes are the recipe's, or the arena's. */
 static sf_status find_mesh_of_groups(struct pinning *job, uint32_t groups, sf_arena *arena,
                                      sf_mesh *out)
 {
-    const sf_pin_options *options = &job->options;
-    int ranks = options->ranks / (int)groups;
+    const sf_spec *spec = &job->spec;
+    int ranks = spec->ranks / (int)groups;
     sf_mesh none = {0};
-    if (options->ranks % (int)groups != 0)
+    if (spec->ranks % (int)groups != 0)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
-                       "%d ranks do not make %u equal groups for the stages", options->ranks,
-                       groups);
-    if (!options->recipe || ranks == 0)
+                       "%d ranks do not make %u equal groups for the stages", spec->ranks, groups);
+    if (!spec->recipe || ranks == 0)
         return put_pipe_before(&none, groups, job->diag, out);
     sf_plan *one;
-    SF_TRY(sf_recipe_plan(job->graph, options->recipe, ranks, NULL, job->diag, &one));
+    SF_TRY(sf_recipe_plan(job->graph, spec->recipe, ranks, NULL, job->diag, &one));
     for (int a = 0; a < one->mesh.naxes; a++)
         one->mesh.axes[a].name =
             sf_arena_string(arena, one->mesh.axes[a].name, strlen(one->mesh.axes[a].name));
@@ -69,123 +69,111 @@ static sf_status find_mesh_of_groups(struct pinning *job, uint32_t groups, sf_ar
 
 static sf_status find_mesh(struct pinning *job, sf_arena *arena, sf_mesh *out)
 {
-    const sf_pin_options *options = &job->options;
-    if (!options->mesh)
+    const sf_spec *spec = &job->spec;
+    if (!spec->mesh)
         return find_mesh_of_groups(job, job->pipeline.schedule.pipe.ngroups, arena, out);
-    if (sf_mesh_parse(sf_str_of(options->mesh), arena, job->diag, out) != SF_OK)
-        return SF_EUSAGE;
-    if (options->ranks && options->ranks != sf_mesh_size(out))
+    *out = *spec->mesh;
+    if (spec->ranks && spec->ranks != sf_mesh_size(out))
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the mesh %s has %d ranks, not %d",
-                       options->mesh, sf_mesh_size(out), options->ranks);
+                       job->said.mesh, sf_mesh_size(out), spec->ranks);
     return SF_OK;
 }
 
 static sf_status start_plan(struct pinning *job, sf_arena *arena)
 {
-    const sf_pin_options *options = &job->options;
+    const sf_spec *spec = &job->spec;
     sf_mesh mesh = {0};
-    if (options->mesh || options->stages)
+    if (spec->mesh || job->staged)
         SF_TRY(find_mesh(job, arena, &mesh));
-    else if (options->recipe && options->ranks < 1)
+    else if (spec->recipe && spec->ranks < 1)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
                        "a recipe needs a mesh or a number of ranks");
     job->pipeline.axis = sf_mesh_axis(&mesh, sf_str_of(SF_PIPE_AXIS));
-    if (options->recipe && !(options->stages && mesh.naxes == 1))
-        return sf_recipe_plan(job->graph, options->recipe, options->ranks,
-                              mesh.naxes > 0 ? &mesh : NULL, job->diag, &job->plan);
+    if (spec->recipe && !(job->staged && mesh.naxes == 1))
+        return sf_recipe_plan(job->graph, spec->recipe, spec->ranks, mesh.naxes > 0 ? &mesh : NULL,
+                              job->diag, &job->plan);
     if (mesh.naxes == 0)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "pins need a mesh");
     job->plan = sf_plan_new(job->graph, &mesh);
     return SF_OK;
 }
 
-/* A name, or a file with a table. */
 static sf_status find_pipeline(struct pinning *job, sf_arena *arena)
 {
-    const sf_pin_options *options = &job->options;
-    sf_pipeline_request request = {.stages = options->stages,
-                                   .schedule = options->schedule,
-                                   .microbatches = (uint32_t)options->micro_batches,
-                                   .recomputed =
-                                       sf_recomputed_by(job->graph, options->recompute, arena)};
-    sf_schedule table;
-    if (options->schedule && sf_file_is_same(options->schedule, options->schedule)) {
-        sf_str text;
-        SF_TRY(sf_file_read(options->schedule, arena, 0, &text, job->diag));
-        SF_TRY(sf_schedule_read(text, options->schedule, arena, &table, job->diag));
-        request.table = &table;
-        if (request.microbatches <= 1)
-            request.microbatches = table.pipe.nmicrobatches;
-    }
-    return sf_pipeline_by(job->graph, &request, arena, job->diag, &job->pipeline);
+    sf_pipeline_costs costs = {.recomputed =
+                                   sf_recomputed_by(job->graph, &job->spec.recompute, arena)};
+    return sf_pipeline_by(job->graph, &job->spec, &costs, arena, job->diag, &job->pipeline);
 }
 
-static void take_turns(struct pinning *job)
+/* What a search alone can choose is refused. */
+static sf_status read_spec(struct pinning *job, sf_arena *arena)
 {
-    job->plan->micro_batches = job->options.micro_batches;
-    sf_plan_co_shard(job->plan, job->options.co_shard, job->options.co_shards);
-}
-
-static sf_status take_state(struct pinning *job)
-{
-    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &job->split));
-    if (job->split == SF_STATE_AS_RECIPE)
+    sf_spec *spec = &job->spec;
+    SF_TRY(sf_spec_read(&job->said, arena, job->diag, spec));
+    job->staged = spec->stages.kind == SF_STAGES_COUNT || spec->stages.kind == SF_STAGES_LIST;
+    if (!job->staged && (spec->schedule || spec->table))
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "a schedule is of a pipeline: say its --stages, too");
+    if (spec->recompute.kind == SF_RECOMPUTE_AUTO)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "recompute \"auto\" is for a search: a pinned plan needs to know what is "
+                       "recomputed");
+    if (spec->shard_state == SF_STATE_AS_RECIPE)
         return SF_OK;
-    SF_TRY(sf_split_state_recipe(job->options.recipe, job->split, job->diag, job->recipe));
-    job->options.recipe = job->recipe;
+    SF_TRY(sf_split_state_recipe(spec->recipe, spec->shard_state, job->diag, job->recipe));
+    spec->recipe = job->recipe;
     return SF_OK;
+}
+
+static void warn(const struct pinning *job)
+{
+    sf_warn_strangers(job->graph, job->diag);
+    sf_warn_loose(job->graph, job->diag);
+    sf_warn_repeated(job->graph, job->plan, job->diag);
+    sf_warn_stacked(job->graph, job->plan, job->diag);
+    sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
+}
+
+static sf_status fill_plan(struct pinning *job)
+{
+    const sf_spec *spec = &job->spec;
+    sf_plan *plan = job->plan;
+    SF_TRY(sf_plan_add_pins(plan, spec->npins, spec->pins, job->diag));
+    SF_TRY(sf_plan_propagate(job->graph, plan, job->diag));
+    plan->micro_batches = spec->micro_batches;
+    sf_plan_co_shard(plan, spec->co_shard.count, spec->co_shard.at);
+    if (job->staged) {
+        SF_TRY(sf_plan_set_pipeline(plan, job->graph, &job->pipeline, job->diag));
+        SF_TRY(sf_plan_split_sets(job->graph, plan, job->diag));
+    }
+    SF_TRY(sf_plan_recompute(job->graph, plan, &spec->recompute, job->diag));
+    return sf_spec_finish(spec, sf_split_state_passes(spec->shard_state), NULL, job->diag, plan);
 }
 
 static sf_status make_plan(void *context)
 {
     struct pinning *job = context;
     sf_arena arena = {0};
-    sf_status status = SF_OK;
-    if (job->options.stages)
+    sf_status status = read_spec(job, &arena);
+    if (status == SF_OK && job->staged)
         status = find_pipeline(job, &arena);
-    else if (job->options.schedule)
-        status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
-                         "a schedule is of a pipeline: say its --stages, too");
     if (status == SF_OK)
         status = start_plan(job, &arena);
     if (status == SF_OK)
-        status = sf_plan_add_pins(job->plan, job->options.npins, job->options.pins, job->diag);
+        status = fill_plan(job);
     if (status == SF_OK)
-        status = sf_plan_propagate(job->graph, job->plan, job->diag);
-    if (status == SF_OK)
-        take_turns(job);
-    if (status == SF_OK && job->options.stages)
-        status = sf_plan_set_pipeline(job->plan, job->graph, &job->pipeline, job->diag);
-    if (status == SF_OK && job->options.stages)
-        status = sf_plan_split_sets(job->graph, job->plan, job->diag);
-    if (status == SF_OK)
-        status = sf_plan_recompute(job->graph, job->plan, job->options.recompute, job->diag);
-    if (status == SF_OK && job->split != SF_STATE_AS_RECIPE)
-        sf_plan_set_passes(
-            job->plan, &(sf_plan_passes){.list = sf_split_state_passes(job->split), .cluster = ""});
-    if (status == SF_OK) {
-        sf_warn_strangers(job->graph, job->diag);
-        sf_warn_loose(job->graph, job->diag);
-        sf_warn_repeated(job->graph, job->plan, job->diag);
-        sf_warn_stacked(job->graph, job->plan, job->diag);
-        sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
-    }
-    sf_arena_free(&arena);
-    if (status != SF_OK)
+        warn(job);
+    else
         sf_plan_free(job->plan);
+    sf_arena_free(&arena);
     return status;
 }
 
-sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
-                      sf_plan **out)
+sf_status sf_pin_step(const sf_graph *graph, const sf_plan_spec *spec, sf_diag *diag, sf_plan **out)
 {
     struct pinning job = {.graph = graph, .diag = diag};
     *out = NULL;
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
-    SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins},
-                     {"micro_batches", job.options.micro_batches},
-                     {"co_shards", job.options.co_shards});
-    SF_TRY(take_state(&job));
+    SF_TRY(sf_spec_take(spec, diag, &job.said));
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
     return SF_OK;

@@ -3,17 +3,17 @@
 #include <string.h>
 
 #include "api/api_options.h"
+#include "api/api_spec.h"
 #include "api/shard_state.h"
-#include "base/file.h"
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/output.h"
 #include "front/lost_state.h"
+#include "ir/clone.h"
 #include "op/flops.h"
 #include "op/op.h"
 #include "pass/pass.h"
-#include "plan/pipeline/schedules.h"
-#include "plan/pipeline/stage_cut.h"
+#include "plan/recipe/recipe.h"
 #include "plan/recompute_policy.h"
 #include "plan/replicated_compute.h"
 #include "plan/stacked_layers.h"
@@ -23,6 +23,8 @@
 
 struct job {
     const sf_graph *graph;
+    sf_plan_spec said;
+    sf_spec spec; /* the same, parsed */
     sf_plan_options options;
     double began;
     sf_threads *threads;
@@ -30,13 +32,12 @@ struct job {
     sf_plan *plan;
 };
 
-static sf_status find_limit(const sf_plan_options *options, sf_arena *arena, sf_diag *diag,
-                            int64_t *out)
+static sf_status find_limit(const struct job *job, sf_arena *arena, int64_t *out)
 {
     sf_costs *costs;
-    int devices = options->cluster->ndevices;
-    SF_TRY(sf_costs_new(options->cluster, 1, &devices, 0, arena, diag, &costs));
-    *out = options->memory > 0 ? options->memory : sf_costs_memory(costs);
+    int devices = job->options.cluster->ndevices;
+    SF_TRY(sf_costs_new(job->options.cluster, 1, &devices, 0, arena, job->diag, &costs));
+    *out = job->spec.memory > 0 ? job->spec.memory : sf_costs_memory(costs);
     return SF_OK;
 }
 
@@ -44,8 +45,7 @@ static sf_status find_limit(const sf_plan_options *options, sf_arena *arena, sf_
 static sf_status take_passes(const struct job *job, sf_arena *arena, sf_search_options *out)
 {
     sf_pass_list list;
-    sf_state_split split;
-    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &split));
+    sf_state_split split = job->spec.shard_state;
     out->full_state = split != SF_STATE_AS_RECIPE;
     out->between = split == SF_STATE_BETWEEN;
     out->recipes_only = out->recipes_only || out->full_state;
@@ -61,54 +61,93 @@ static sf_status take_passes(const struct job *job, sf_arena *arena, sf_search_o
     return SF_OK;
 }
 
-/* As many as the scopes that begin them, and one. */
-static sf_status count_stages(const struct job *job, sf_arena *arena, int *out)
+/* The pins of a recipe, on the mesh that is said, after those that are said. */
+static sf_status take_recipe(const struct job *job, sf_arena *arena, sf_search_options *out)
 {
-    uint32_t *forward, count;
-    SF_TRY(sf_cut_by_scopes(job->graph, job->options.stage_scopes, arena, job->diag, &forward,
-                            &count));
-    *out = (int)count;
+    const sf_spec *spec = &job->spec;
+    sf_plan *plan;
+    if (!spec->recipe)
+        return SF_OK;
+    if (!spec->mesh)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "a search with the pins of a recipe needs to know its mesh: say it, too");
+    SF_TRY(sf_recipe_plan(job->graph, spec->recipe, 0, spec->mesh, job->diag, &plan));
+    const char **pins = SF_ARRAY(arena, spec->npins + plan->npins + 1, const char *);
+    for (int p = 0; p < spec->npins; p++)
+        pins[p] = spec->pins[p];
+    for (int p = 0; p < plan->npins; p++)
+        pins[spec->npins + p] =
+            sf_arena_string(arena, plan->pins[p].text, strlen(plan->pins[p].text));
+    out->pins = pins;
+    out->npins = spec->npins + plan->npins;
+    sf_plan_free(plan);
     return SF_OK;
 }
 
-static sf_status translate(const struct job *job, sf_arena *arena, sf_search_options *out)
+/* A search cuts stages itself, by number or by the scopes that begin them. */
+static sf_status take_stages(const struct job *job, sf_search_options *out)
+{
+    const sf_stages_spec *stages = &job->spec.stages;
+    if (stages->groups)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "stages with groups of devices are for sheaf pin; a search takes a number, "
+                       "or scopes that begin stages");
+    out->stages = (int)stages->count;
+    out->stage_scopes = stages->scopes ? stages : NULL;
+    if (job->spec.table) {
+        sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "schedule \"%.100s\" is a file",
+                job->said.schedule);
+        return sf_hint(job->diag,
+                       "a table of tasks is for sheaf pin, which takes its order as it is");
+    }
+    if (stages->kind == SF_STAGES_COUNT && stages->count == 1 && job->spec.schedule)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "a schedule is of a pipeline, which has 2 stages or more");
+    return SF_OK;
+}
+
+/* 0: not said; 1: none. Of a list by scopes the entries say how many. */
+static int count_chunks(const sf_co_shard_spec *said)
+{
+    bool is_list = said->count > 1 || (said->count == 1 && *said->at[0].in);
+    return !said->is_said ? 0 : said->count == 0 ? 1 : is_list ? 2 : said->at[0].chunks;
+}
+
+static sf_status translate(struct job *job, sf_arena *arena, sf_search_options *out)
 {
     const sf_plan_options *options = &job->options;
-    sf_mesh *mesh = NULL;
-    if (options->mesh) {
-        mesh = SF_NEW(arena, sf_mesh);
-        if (sf_mesh_parse(sf_str_of(options->mesh), arena, job->diag, mesh) != SF_OK)
-            return SF_EUSAGE;
-    }
+    const sf_spec *spec = &job->spec;
+    SF_TRY(sf_spec_read(&job->said, arena, job->diag, &job->spec));
+    if (spec->ranks > 0 && spec->ranks != options->cluster->ndevices)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the cluster has %d devices, not %d",
+                       options->cluster->ndevices, spec->ranks);
+    bool is_open =
+        spec->recompute.kind == SF_RECOMPUTE_UNSAID || spec->recompute.kind == SF_RECOMPUTE_AUTO;
     *out = (sf_search_options){.cluster = options->cluster,
                                .target = sf_cluster_target(options->cluster),
-                               .mesh = mesh,
-                               .limited = options->memory > 0,
-                               .npins = options->npins,
-                               .pins = options->pins,
+                               .mesh = spec->mesh,
+                               .limited = spec->memory > 0,
+                               .npins = spec->npins,
+                               .pins = spec->pins,
                                .margin = options->margin,
                                .level = options->level,
                                .deadline = options->seconds > 0 ? job->began + options->seconds : 0,
                                .recipes_only = options->recipes,
                                .recompute =
-                                   options->recompute && strcmp(options->recompute, "auto") != 0
-                                       ? options->recompute
-                                       : NULL,
-                               .as_text = !options->recompute,
-                               .micro_batches = options->micro_batches,
-                               .co_shard = options->co_shard,
-                               .co_shards = options->co_shards,
-                               .stages = options->stages,
-                               .stage_scopes = options->stage_scopes,
-                               .schedule = options->schedule,
-                               .passes = options->passes,
+                                   is_open ? NULL : sf_recompute_text(&spec->recompute, arena),
+                               .as_text = spec->recompute.kind == SF_RECOMPUTE_UNSAID,
+                               .micro_batches = spec->micro_batches,
+                               .co_shard = &spec->co_shard,
+                               .co_shards = count_chunks(&spec->co_shard),
+                               .schedule = spec->schedule,
+                               .passes = spec->passes,
                                .threads = job->threads,
                                .listener = options->listener,
                                .context = options->context};
+    SF_TRY(take_stages(job, out));
     SF_TRY(take_passes(job, arena, out));
-    if (options->stage_scopes)
-        SF_TRY(count_stages(job, arena, &out->stages));
-    return find_limit(options, arena, job->diag, &out->memory);
+    SF_TRY(take_recipe(job, arena, out));
+    return find_limit(job, arena, &out->memory);
 }
 
 static void name_origin(const sf_graph *graph, const sf_plan_options *options, sf_plan *plan)
@@ -133,10 +172,15 @@ static sf_status search(void *context)
     sf_arena arena = {0};
     sf_search_options options;
     sf_buf misfit = {0};
+    sf_graph *own = NULL;
     sf_status status = translate(job, &arena, &options);
+    if (status == SF_OK && job->spec.has_kernels) {
+        own = sf_graph_clone(job->graph);
+        own->kernels = job->spec.kernels;
+    }
     if (status == SF_OK)
-        status = sf_choose_on_parts(job->graph, &options, wanted ? &misfit : NULL, job->diag,
-                                    &job->plan);
+        status = sf_choose_on_parts(own ? own : job->graph, &options, wanted ? &misfit : NULL,
+                                    job->diag, &job->plan);
     if (status == SF_OK && *job->plan->passes.list)
         status = sf_plan_use_passes(job->plan, job->plan->passes.list, job->options.cluster,
                                     job->plan->passes.memory, job->diag);
@@ -154,6 +198,7 @@ static sf_status search(void *context)
         status = written == SF_OK ? status : written;
     }
     sf_buf_free(&misfit);
+    sf_graph_free(own);
     sf_arena_free(&arena);
     return status;
 }
@@ -166,26 +211,18 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the level of a search is 2 or 3");
     if (isnan(options->margin))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "option margin is no number");
-    SF_CHECK_OPTIONS(diag, {"threads", options->threads}, {"memory", (double)options->memory},
-                     {"seconds", options->seconds}, {"npins", options->npins},
-                     {"stages", options->stages}, {"micro_batches", options->micro_batches},
-                     {"co_shards", options->co_shards});
-    sf_schedule_kind kind;
-    if (options->schedule && sf_schedule_parse(options->schedule, &kind, diag) != SF_OK)
-        return sf_file_is_same(options->schedule, options->schedule)
-                   ? sf_hint(diag,
-                             "a table of tasks is for sheaf pin, which takes its order as it is")
-                   : SF_EUSAGE;
+    SF_CHECK_OPTIONS(diag, {"threads", options->threads}, {"seconds", options->seconds});
     options->level = options->level ? options->level : 3;
     options->margin = options->margin == 0 ? SF_PLAN_MARGIN : fmax(options->margin, 0);
     return SF_OK;
 }
 
-sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
-                         sf_plan **out)
+sf_status sf_plan_search(const sf_graph *graph, const sf_plan_spec *spec,
+                         const sf_plan_options *options, sf_diag *diag, sf_plan **out)
 {
     struct job job = {.graph = graph, .diag = diag, .began = sf_now()};
     *out = NULL;
+    SF_TRY(sf_spec_take(spec, diag, &job.said));
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     SF_TRY(check_options(&job.options, diag));
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));

@@ -1,8 +1,7 @@
 /* Spaces: plans said piece by piece. */
 #include "sheaf/space.h"
 
-#include "api/api_options.h"
-#include "base/file.h"
+#include "api/api_spec.h"
 #include "base/guard.h"
 #include "base/mem.h"
 #include "base/output.h"
@@ -133,53 +132,58 @@ sf_status sf_space_factors(const sf_graph *graph, const char *ops, const sf_outp
 
 struct making {
     const sf_space *space;
-    sf_space_options options;
+    sf_plan_spec said;
     sf_diag *diag;
     sf_plan *plan;
 };
 
+/* A space says by its primitives what these fields would. */
+static sf_status check_fields(const struct making *job, const sf_spec *spec)
+{
+    const char *field = spec->stages.kind != SF_STAGES_UNSAID       ? "stages"
+                        : spec->micro_batches > 0                   ? "micro_batches"
+                        : spec->co_shard.is_said                    ? "co_shard"
+                        : spec->shard_state != SF_STATE_AS_RECIPE   ? "shard_state"
+                        : spec->recompute.kind == SF_RECOMPUTE_AUTO ? "recompute \"auto\""
+                                                                    : NULL;
+    if (field)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s: of a space, this follows from its primitives", field);
+    if (spec->ranks > 0 && spec->ranks != job->space->devices)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "the space has %d devices, and there are %d ranks", job->space->devices,
+                       spec->ranks);
+    return SF_OK;
+}
+
 static sf_status make_guarded(void *context)
 {
     struct making *job = context;
-    const char *schedule = job->options.schedule;
-    sf_space_request request = {.recipe = job->options.recipe,
-                                .schedule = schedule,
-                                .npins = job->options.npins,
-                                .pins = job->options.pins,
-                                .recompute = job->options.recompute};
     sf_arena arena = {0};
-    sf_schedule table;
-    sf_mesh mesh;
-    sf_status status = SF_OK;
-    if (job->options.mesh) {
-        status = sf_mesh_parse(sf_str_of(job->options.mesh), &arena, job->diag, &mesh);
-        request.mesh = &mesh;
-    }
-    if (status == SF_OK && schedule && sf_file_is_same(schedule, schedule)) {
-        sf_str text;
-        status = sf_file_read(schedule, &arena, 0, &text, job->diag);
-        if (status == SF_OK)
-            status = sf_schedule_read(text, schedule, &arena, &table, job->diag);
-        request.schedule = NULL;
-        request.table = &table;
-    }
+    sf_spec spec;
+    sf_status status = sf_spec_read(&job->said, &arena, job->diag, &spec);
     if (status == SF_OK)
-        status = sf_space_make(job->space, &request, job->diag, &job->plan);
+        status = check_fields(job, &spec);
+    if (status == SF_OK)
+        status = sf_space_make(job->space, &spec, job->diag, &job->plan);
+    if (status == SF_OK)
+        status = sf_spec_finish(&spec, NULL, NULL, job->diag, job->plan);
     if (status == SF_OK) {
         sf_warn_repeated(job->space->graph, job->plan, job->diag);
         sf_warn_stacked(job->space->graph, job->plan, job->diag);
+    } else {
+        sf_plan_free(job->plan);
     }
     sf_arena_free(&arena);
     return status;
 }
 
-sf_status sf_space_plan(const sf_space *space, const sf_space_options *options, sf_diag *diag,
+sf_status sf_space_plan(const sf_space *space, const sf_plan_spec *spec, sf_diag *diag,
                         sf_plan **out)
 {
     struct making job = {.space = space, .diag = diag};
     *out = NULL;
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
-    SF_CHECK_OPTIONS(diag, {"npins", job.options.npins});
+    SF_TRY(sf_spec_take(spec, diag, &job.said));
     SF_TRY(sf_guarded(make_guarded, &job, diag));
     *out = job.plan;
     return SF_OK;

@@ -5,21 +5,6 @@
 
 #include "sheaf/pass.h"
 
-static const char *const words[] = {
-    [SF_STATE_AS_RECIPE] = "auto", [SF_STATE_FULL] = "full", [SF_STATE_BETWEEN] = "between"};
-
-sf_status sf_read_shard_state(const char *text, sf_diag *diag, sf_state_split *out)
-{
-    *out = SF_STATE_AS_RECIPE;
-    for (size_t i = 0; text && i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0)
-            *out = (sf_state_split)i;
-    if (!text || strcmp(text, words[*out]) == 0)
-        return SF_OK;
-    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state is split auto, full or between, not \"%s\"",
-                   text);
-}
-
 /* The ZeRO of a recipe that leaves parameters whole, or NULL. */
 static const char *find_whole(const char *recipe)
 {

@@ -1,19 +1,10 @@
-/* How state is split, as options say it: "auto", or NULL, "full" or "between". */
+/* The recipe and the passes of a way to shard state. */
 #ifndef SF_API_SHARD_STATE_H
 #define SF_API_SHARD_STATE_H
 
-#include "base/diag.h"
+#include "plan/spec.h"
 
 enum { SF_RECIPE_TEXT = 64 };
-
-typedef enum sf_state_split {
-    SF_STATE_AS_RECIPE,
-    SF_STATE_FULL,    /* all of it, gathered when it is needed */
-    SF_STATE_BETWEEN, /* between steps: gathered once in each, and whole until the last who reads it */
-} sf_state_split;
-
-/* SF_EUSAGE for any other word. */
-sf_status sf_read_shard_state(const char *text, sf_diag *diag, sf_state_split *out);
 
 /* The recipe with state split so: in full, "2d" becomes "2d+zero3" and NULL "zero3"; between steps, NULL becomes
  * "zero1-between", as does zero1; and zero2, which has gradients in pieces as well, zero3. SF_EUSAGE where state is to be split in

@@ -75,17 +75,19 @@ typedef struct sf_cli_option {
     const char *help; /* one line */
 } sf_cli_option;
 
-/* Reads how many turns a batch is cut into: a number of at least 1, or auto, which is 0. */
-bool sf_cli_micro_batches(const char *text, int *out);
-
-/* Reads how many turns heads and features are cut into, or what a recipe splits: none, 4, megatron:4, or auto, which is 0.
- * *by is `recipe`, which has so many bytes, or NULL; of a list with scopes, 4@layer_0,2, it is the text. */
-bool sf_cli_co_shard(const char *text, char *recipe, size_t size, const char **by, int *out);
+/* A schedule in Lua, as commands take it. */
+typedef struct sf_cli_script {
+    const char *path;
+    bool unsafe;
+    int ranks; /* or 0 */
+} sf_cli_script;
 
 /* What commands that make a plan have in common. */
 typedef struct sf_cli_making {
-    const char *mesh, *output;
+    sf_plan_spec spec;
+    const char *micro_batches, *output;
     sf_cli_list pins;
+    sf_cli_script script; /* in place of the schedule of `spec` */
     sf_show_options show;
     bool strict;
 } sf_cli_making;
@@ -102,7 +104,7 @@ typedef struct sf_cli_command {
     const sf_cli_option *options;
     int noptions;
     sf_load_options *load; /* where the options of all commands that read a step go, or NULL */
-    sf_cli_making *making; /* and those of commands that make a plan: --mesh, --pin, -o, --json */
+    sf_cli_making *making; /* and those of commands that make a plan (cli_spec.c) */
 } sf_cli_command;
 
 /* Parses the arguments. True to go on, with *operand set where the command has one; false when
@@ -110,6 +112,10 @@ typedef struct sf_cli_command {
  */
 bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const char **operand,
                   int *exit_code);
+
+/* Completes making->spec, and the script, from options that were parsed; `ranks` 0: not said. False where one of them is wrong:
+ * *exit_code is then the answer. */
+bool sf_cli_read_spec(sf_cli_making *making, const char *command, int64_t ranks, int *exit_code);
 
 /* Before something is said of a wrong command line: of processes that mpirun started, which make the same
  * mistake, one speaks. It is asked before they end, because launchers end all when one does. */
@@ -125,13 +131,6 @@ int sf_cli_finish(sf_status status, sf_diag *diag);
 
 /* The same; with --strict, a warning is a failure. */
 int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag *diag);
-
-/* A schedule in Lua, as commands take it. */
-typedef struct sf_cli_script {
-    const char *path;
-    bool unsafe;
-    int ranks; /* or 0 */
-} sf_cli_script;
 
 /* A step, and the plan that splits it, as commands that run one take them. */
 typedef struct sf_cli_split {
@@ -211,6 +210,7 @@ sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load
 #define SF_CLI_MEASURED                                                                            \
     "use the times of this timeline, written by train or run with --profile FILE.json, in "        \
     "place of the cost model's"
+
 sf_status sf_cli_open_cluster(const char *name, const char *measured, sf_diag *diag,
                               sf_cluster **out);
 

@@ -45,7 +45,7 @@ static sf_status run_schedule(const sf_cli_split *split, sf_diag *diag, sf_graph
     script.ranks = sf_cli_script_ranks(split->ranks);
     SF_TRY(sf_cli_run_script(&script, *graph, diag, &list));
     sf_status status =
-        sf_primitives_pin(list, &(sf_pin_options){.ranks = (int)split->ranks}, diag, out);
+        sf_primitives_pin(list, &(sf_plan_spec){.ranks = (int)split->ranks}, diag, out);
     if (status == SF_OK && sf_primitives_graph(list) != *graph)
         status = sf_primitives_copy_graph(list, diag, &made);
     sf_primitives_free(list);

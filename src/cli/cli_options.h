@@ -31,6 +31,11 @@ char sf_cli_letter(const sf_cli_command *command, const sf_cli_spec *spec);
 /* What a letter stood for in a command of the last version, where that was another option; else NULL. */
 const sf_cli_spec *sf_cli_former(const sf_cli_command *command, int letter);
 
+void sf_cli_add_option(sf_cli_table *table, const sf_cli_option *option);
+
+/* Those of commands that make a plan. */
+void sf_cli_add_making(sf_cli_table *table, sf_cli_making *making);
+
 void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table);
 
 void sf_cli_print_help(const sf_cli_command *command, const sf_cli_table *table);

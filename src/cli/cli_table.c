@@ -56,29 +56,10 @@ char sf_cli_letter(const sf_cli_command *command, const sf_cli_spec *spec)
     return sf_cli_former(command, spec->letter) ? 0 : spec->letter;
 }
 
-static void add_option(sf_cli_table *table, const sf_cli_option *option)
+void sf_cli_add_option(sf_cli_table *table, const sf_cli_option *option)
 {
     if (table->count < SF_CLI_MOST_OPTIONS)
         table->options[table->count++] = *option;
-}
-
-static void add_making(sf_cli_table *table, sf_cli_making *making)
-{
-    const sf_cli_option shared[] = {
-        {SF_OPT_MESH, &making->mesh,
-         "axes of the mesh and their sizes, as in data=2,model=4 (default: from the recipe; plan "
-         "tries all meshes that suit the cluster)"},
-        {SF_OPT_PIN, &making->pins,
-         "PATTERN=SHARE@AXIS, as in 'batch/*=S(0)@data'; AXIS may be *, and !S(0) forbids a split. "
-         "May be repeated; the first pin that matches a tensor counts, pins of the recipe come "
-         "last"},
-        {SF_OPT_OUTPUT, &making->output,
-         "write the plan to FILE as JSON; - is standard output, without the summary"},
-        {SF_OPT_JSON, &making->show.json, "print the summary as JSON"},
-        {SF_OPT_STRICT, &making->strict, "exit with 1 if there is a warning"},
-    };
-    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        add_option(table, &shared[i]);
 }
 
 static void add_load(sf_cli_table *table, sf_load_options *load)
@@ -99,21 +80,22 @@ static void add_load(sf_cli_table *table, sf_load_options *load)
          "names), or none"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        add_option(table, &shared[i]);
+        sf_cli_add_option(table, &shared[i]);
 }
 
 void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table)
 {
     *table = (sf_cli_table){.unroll = -1};
     for (int i = 0; i < command->noptions; i++)
-        add_option(table, &command->options[i]);
+        sf_cli_add_option(table, &command->options[i]);
     if (command->making)
-        add_making(table, command->making);
+        sf_cli_add_making(table, command->making);
     if (command->load)
         add_load(table, command->load);
     if (command->operand)
-        add_option(table, &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
+        sf_cli_add_option(table,
+                          &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
                                            "refuse a file with more bytes, unpacked (default: 1G; "
                                            "for tensors, what fits in memory)"});
-    add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this help"});
+    sf_cli_add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this help"});
 }

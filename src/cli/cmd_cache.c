@@ -16,9 +16,9 @@ int sf_cli_cache(int argc, char **argv)
     const sf_cli_command command = {
         .name = "cache",
         .synopsis = "[--clear] [--json]",
-        .about = "Prints where compiled loops and kernels are cached and "
-                 "how much space they take. SHEAF_CACHE_MIB in the environment is the limit "
-                 "(default 512; 0: no cache). The least recently used files are removed first.",
+        .about = "Prints where compiled loops and kernels are cached and how much space they take. "
+                 "SHEAF_CACHE_MIB in the environment is the limit (default 512; 0: no cache). The "
+                 "least recently used files are removed first.",
         .options = options,
         .noptions = sizeof options / sizeof *options,
     };

@@ -1,21 +1,15 @@
 /* sheaf pin: says by hand how a step is split, and writes the plan. */
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/diag.h"
 #include "cli/cli.h"
 
 struct job {
-    const char *passes, *cluster; /* whose costs they go by, */
-    const char *measured;         /* with what a run took there; */
-    int64_t memory;               /* and so much of a device; 0: all that it has */
+    const char *cluster;  /* whose costs passes go by, */
+    const char *measured; /* with what a run took there */
     const char *step;
     sf_load_options load;
     sf_cli_making making;
-    sf_pin_options pin;
-    sf_cli_script script;
     bool names;
 };
 
@@ -24,25 +18,24 @@ static sf_status make_plan(const struct job *job, const sf_graph **graph, sf_dia
                            sf_primitives **list, sf_plan **out)
 {
     *out = NULL;
-    if (!job->script.path)
-        return sf_pin_step(*graph, &job->pin, diag, out);
-    SF_TRY(sf_cli_run_script(&job->script, *graph, diag, list));
+    if (!job->making.script.path)
+        return sf_pin_step(*graph, &job->making.spec, diag, out);
+    SF_TRY(sf_cli_run_script(&job->making.script, *graph, diag, list));
     const sf_graph *step = *graph;
     *graph = sf_primitives_graph(*list);
     SF_TRY(sf_cli_check_unchanged(step, *graph, job->making.output, diag));
-    return sf_primitives_pin(*list, &job->pin, diag, out);
+    return sf_primitives_pin(*list, &job->making.spec, diag, out);
 }
 
-/* Those that are named, or that the plan has already. */
-static sf_status take_passes(const struct job *job, sf_diag *diag, sf_plan *plan)
+/* Passes of the plan go by the costs of the cluster, if one is named. */
+static sf_status take_cluster(const struct job *job, sf_diag *diag, sf_plan *plan)
 {
-    const char *passes = job->passes ? job->passes : sf_plan_passes_of(plan);
-    sf_cluster *cluster = NULL;
-    if (!*passes)
+    sf_cluster *cluster;
+    if (!job->cluster || !*sf_plan_passes_of(plan))
         return SF_OK;
-    if (job->cluster)
-        SF_TRY(sf_cli_open_cluster(job->cluster, job->measured, diag, &cluster));
-    sf_status status = sf_plan_use_passes(plan, passes, cluster, job->memory, diag);
+    SF_TRY(sf_cli_open_cluster(job->cluster, job->measured, diag, &cluster));
+    sf_status status =
+        sf_plan_use_passes(plan, sf_plan_passes_of(plan), cluster, job->making.spec.memory, diag);
     sf_cluster_free(cluster);
     return status;
 }
@@ -64,7 +57,7 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     const sf_graph *graph = step;
     status = make_plan(job, &graph, diag, &list, &plan);
     if (status == SF_OK) {
-        status = take_passes(job, diag, plan);
+        status = take_cluster(job, diag, plan);
         if (status == SF_OK)
             status = sf_plan_check(plan, graph, 0, diag);
         if (status == SF_OK && job->making.output)
@@ -82,44 +75,15 @@ int sf_cli_pin(int argc, char **argv)
 {
     struct job job = {0};
     int64_t ranks = 0;
-    const char *micro_batches = "1", *co_shard = "none";
-    char recipe[64];
+    sf_plan_spec *spec = &job.making.spec;
     const sf_cli_option options[] = {
-        {SF_OPT_RECIPE, &job.pin.recipe,
+        {SF_OPT_RECIPE, &spec->recipe,
          "one of dp, zero1, zero2, zero3, zero1-between, megatron, sequence, expert, 2d, or "
          "several joined by +, as in 2d+zero1; ddp, fsdp, tp, sp and ep are aliases"},
         {SF_OPT_RANKS, &ranks, "number of ranks; the recipe determines the mesh"},
-        {SF_OPT_PASSES, &job.passes,
-         "store these passes in the plan, as in fsdp,prefetch,unshard; sheaf passes lists them "
-         "(default: none)"},
-        {SF_OPT_SHARD_STATE, &job.pin.shard_state,
-         "full: shard all state and gather it where it is used (recipe zero3, passes "
-         "fsdp,prefetch,unshard); between: shard the parameters of zero1 or zero2 between steps "
-         "(passes fsdp,unshard,prefetch,defer-gradient-readers); auto (default): as the recipe "
-         "says"},
         {SF_OPT_CLUSTER, &job.cluster,
          "cluster whose cost model the passes use (default: cores of one machine)"},
         {SF_OPT_MEASURED, &job.measured, "with --cluster: " SF_CLI_MEASURED},
-        {SF_OPT_MEMORY, &job.memory,
-         "device memory that the passes may use (default: what the cluster's devices have)"},
-        {SF_OPT_MICRO_BATCHES, &micro_batches,
-         "split the batch into N micro-batches and accumulate gradients (default 1)"},
-        {SF_OPT_STAGES, &job.pin.stages,
-         "pipeline of N stages, or of stages that begin at the listed scopes, as in "
-         "layer_4,layer_8; SCOPE@0-1 puts a stage on pipeline ranks 0 and 1"},
-        {SF_OPT_SCHEDULE, &job.pin.schedule,
-         "pipeline schedule: 1f1b (default), gpipe, interleaved:V, zb-h1, zb-v, chimera, dualpipe, "
-         "3f1b:V, interlaced, search:V, or a file with a table of tasks; or a Lua program whose "
-         "name ends in .lua"},
-        {SF_OPT_UNSAFE, &job.script.unsafe,
-         "let the Lua program open files and run other programs"},
-        {SF_OPT_CO_SHARD, &co_shard,
-         "split heads and features into N chunks that each rank computes one after another; "
-         "RECIPE:N splits what RECIPE splits; N@SCOPE applies to one scope, several are separated "
-         "by commas (default: none)"},
-        {SF_OPT_RECOMPUTE, &job.pin.recompute,
-         "recompute activations in the backward pass: none, layer, parts, cheap, full, layer:N, "
-         "full:N, a list of scopes, or text (default): what the step's text recomputes"},
         {SF_OPT_NAMES, &job.names,
          "list the names that pins may use (arguments, gradients, scopes) and make no plan"},
     };
@@ -140,31 +104,13 @@ int sf_cli_pin(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
         return exit_code;
-    if (ranks > INT_MAX)
-        return sf_cli_misuse("pin", "--ranks is too large");
-    if (sf_cli_is_script(job.pin.schedule)) {
-        job.script.path = job.pin.schedule;
-        job.script.ranks = (int)ranks;
-        job.pin.schedule = NULL;
-    }
-    sf_cli_say_schedule(job.script.path ? NULL : job.pin.schedule);
-    if (job.script.unsafe && !job.script.path)
-        return sf_cli_misuse("pin", "--unsafe is for a --schedule in Lua");
+    if (!sf_cli_read_spec(&job.making, "pin", ranks, &exit_code))
+        return exit_code;
     if (job.measured && !job.cluster)
         return sf_cli_misuse("pin", "--measured needs a --cluster");
-    if (!job.names && !job.script.path && !job.pin.recipe && !job.making.mesh && !job.pin.stages &&
-        !(job.pin.shard_state && ranks > 0))
+    if (!job.names && !job.making.script.path && !spec->recipe && !spec->mesh && !spec->stages &&
+        !(spec->shard_state && ranks > 0))
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
-    if (!sf_cli_micro_batches(micro_batches, &job.pin.micro_batches) || job.pin.micro_batches == 0)
-        return sf_cli_misuse("pin", "--micro-batches is a number of at least 1");
-    if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.pin.co_shard, &job.pin.co_shards) ||
-        job.pin.co_shards == 0)
-        return sf_cli_misuse("pin", "--co-shard is a number, RECIPE:NUMBER, or none");
-    job.pin.ranks = (int)ranks;
-    job.pin.mesh = job.making.mesh;
-    job.pin.pins = job.making.pins.at;
-    job.pin.npins = job.making.pins.count;
-    job.making.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish_making(pin(&job, diag), &job.making, diag);
 }

@@ -1,6 +1,4 @@
 /* sheaf plan: from a step and a cluster to the best split. */
-#include <ctype.h>
-#include <inttypes.h>
 #include <limits.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -19,7 +17,6 @@ struct job {
     sf_load_options load;
     sf_cli_making making;
     sf_plan_options plan;
-    sf_cli_script script;
     bool terminal;
 };
 
@@ -41,13 +38,14 @@ static sf_status search_with_script(struct job *job, const sf_graph **step, sf_d
     sf_plan *free_plan = NULL;
     sf_plan_options rest = job->plan;
     rest.misfit = NULL;
-    job->script.ranks = sf_cluster_devices(job->plan.cluster);
-    SF_TRY(sf_cli_run_script(&job->script, graph, diag, kept));
+    job->making.script.ranks = sf_cluster_devices(job->plan.cluster);
+    SF_TRY(sf_cli_run_script(&job->making.script, graph, diag, kept));
     list = *kept;
     *step = sf_primitives_graph(list);
     SF_TRY(sf_cli_check_unchanged(graph, *step, job->making.output, diag));
-    sf_status status = sf_primitives_search(list, &job->plan, diag, out);
-    if (status == SF_OK && sf_plan_search(graph, &rest, NULL, &free_plan) == SF_OK)
+    sf_status status = sf_primitives_search(list, &job->making.spec, &job->plan, diag, out);
+    if (status == SF_OK &&
+        sf_plan_search(graph, &job->making.spec, &rest, NULL, &free_plan) == SF_OK)
         sf_cli_say_cost(*out, free_plan);
     sf_plan_free(free_plan);
     return status;
@@ -59,8 +57,9 @@ static sf_status search(struct job *job, const sf_graph *graph, const sf_cluster
     sf_plan *plan = NULL;
     sf_primitives *list = NULL;
     job->plan.cluster = cluster;
-    sf_status status = job->script.path ? search_with_script(job, &graph, diag, &list, &plan)
-                                        : sf_plan_search(graph, &job->plan, diag, &plan);
+    sf_status status = job->making.script.path
+                           ? search_with_script(job, &graph, diag, &list, &plan)
+                           : sf_plan_search(graph, &job->making.spec, &job->plan, diag, &plan);
     if (job->terminal)
         fprintf(stderr, "\r\033[K");
     if (status == SF_OK && job->making.output)
@@ -106,14 +105,10 @@ int sf_cli_plan(int argc, char **argv)
 {
     struct job job = {.plan = {.margin = SF_PLAN_MARGIN}};
     int64_t level = 3, threads = 0;
-    const char *micro_batches = "auto", *co_shard = "auto", *stages = "auto";
-    char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
          "cluster to plan for: a name from the library, a shorthand such as 8xH100, 2x8xV100 or "
          "8xA100+8xV100, or a file"},
-        {SF_OPT_MEMORY, &job.plan.memory,
-         "memory limit of a rank, such as 12G (default: what the devices have)"},
         {SF_OPT_OPTIMIZE, &level, "2: faster search; 3: more meshes (default)"},
         {SF_OPT_SECONDS, &job.plan.seconds,
          "stop the search S seconds after the start, once a plan fits; the result may then differ "
@@ -124,32 +119,6 @@ int sf_cli_plan(int argc, char **argv)
          "fastest)"},
         {SF_OPT_COMPARE, &job.making.show.all,
          "list every mesh and recipe considered, not only the best of each recipe"},
-        {SF_OPT_PASSES, &job.plan.passes,
-         "rewrite programs by these passes before they are simulated, as in fsdp,prefetch,unshard; "
-         "sheaf passes lists them (default: none, or offload if nothing fits)"},
-        {SF_OPT_SHARD_STATE, &job.plan.shard_state,
-         "full: only recipes with zero3 (passes fsdp,prefetch,unshard); between: only recipes with "
-         "zero1-between or zero3 (passes fsdp,unshard,prefetch,defer-gradient-readers); auto "
-         "(default): whatever is fastest"},
-        {SF_OPT_MICRO_BATCHES, &micro_batches,
-         "split the batch into N micro-batches; auto (default): as few as make a plan fit that is "
-         "then the fastest"},
-        {SF_OPT_STAGES, &stages,
-         "pipeline of N stages (1: none), or of stages that begin at the listed scopes, as in "
-         "layer_3,layer_6; auto (default): where a pipeline is faster, or nothing else fits"},
-        {SF_OPT_SCHEDULE, &job.plan.schedule,
-         "pipeline schedule, as in sheaf pin but no table (default: the fastest found); or a Lua "
-         "program whose name ends in .lua: what it fixes holds, the rest is searched"},
-        {SF_OPT_UNSAFE, &job.script.unsafe,
-         "let the Lua program open files and run other programs"},
-        {SF_OPT_CO_SHARD, &co_shard,
-         "split heads and features into N chunks that each rank computes one after another; "
-         "RECIPE:N splits what RECIPE splits; N@SCOPE applies to one scope, several are separated "
-         "by commas; none; auto (default): where a plan does not fit otherwise, or is faster"},
-        {SF_OPT_RECOMPUTE, &job.plan.recompute,
-         "recompute activations in the backward pass: none, text, layer, parts, cheap, full, "
-         "layer:N, full:N, a list of scopes, or auto: as little as makes a plan fit (default: text "
-         "where that fits, else auto)"},
         {SF_OPT_THREADS, &threads,
          "threads of the search (default: as many as the process may use)"},
     };
@@ -171,42 +140,22 @@ int sf_cli_plan(int argc, char **argv)
         return exit_code;
     if (!job.cluster)
         return sf_cli_misuse("plan", "give a --cluster, such as 2x8xV100");
-    if (sf_cli_is_script(job.plan.schedule)) {
-        job.script.path = job.plan.schedule;
-        job.plan.schedule = NULL;
-    }
-    sf_cli_say_schedule(job.plan.schedule);
-    if (job.script.unsafe && !job.script.path)
-        return sf_cli_misuse("plan", "--unsafe is for a --schedule in Lua");
+    if (!sf_cli_read_spec(&job.making, "plan", 0, &exit_code))
+        return exit_code;
     if (level != 2 && level != 3)
         return sf_cli_misuse("plan", "the level is 2 or 3");
-    if (!sf_cli_micro_batches(micro_batches, &job.plan.micro_batches))
-        return sf_cli_misuse("plan", "--micro-batches is a number of at least 1, or auto");
-    if (!sf_cli_micro_batches(stages, &job.plan.stages)) {
-        if (!isalpha((unsigned char)*stages) && *stages != '_' && *stages != '*')
-            return sf_cli_misuse("plan", "--stages is a number of at least 1, scopes, or auto");
-        job.plan.stage_scopes = stages;
-    }
-    if (job.plan.stages == 1 && job.plan.schedule)
-        return sf_cli_misuse("plan", "a --schedule is of a pipeline, which has --stages 2 or more");
-    if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.plan.co_shard, &job.plan.co_shards))
-        return sf_cli_misuse("plan", "--co-shard is a number, RECIPE:NUMBER, none, or auto");
     if (threads > INT_MAX)
         return sf_cli_misuse("plan", "--threads is too large");
     /* In sf_plan_options 0 stands for the default. */
     job.plan.margin = job.plan.margin > 0 ? job.plan.margin : -1;
     job.plan.level = (int)level;
     job.plan.threads = (int)threads;
-    job.plan.mesh = job.making.mesh;
-    job.plan.pins = job.making.pins.at;
-    job.plan.npins = job.making.pins.count;
     job.plan.cluster_name = job.cluster;
     sf_output standard = {0};
     job.plan.misfit = job.making.show.json ? &standard : NULL;
     job.plan.listener = print_progress;
     job.plan.context = &job;
     job.terminal = isatty(STDERR_FILENO);
-    job.making.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
     keep_what_is_freed();
     return sf_cli_finish_making(plan(&job, diag), &job.making, diag);

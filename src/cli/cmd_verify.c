@@ -290,7 +290,7 @@ static sf_status verify_list(const struct job *job, const sf_primitives *list, s
 {
     sf_verify_report *report;
     int culprit;
-    sf_status status = sf_primitives_verify(list, &(sf_pin_options){.ranks = (int)job->split.ranks},
+    sf_status status = sf_primitives_verify(list, &(sf_plan_spec){.ranks = (int)job->split.ranks},
                                             &job->options, diag, &report, &culprit);
     sf_status printed = print(job, report, NULL, diag);
     sf_verify_free(report);

@@ -1,13 +1,10 @@
 #include "plan/co_shard.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/name.h"
 #include "plan/op_selector.h"
-
-static const char *const usual = "megatron";
 
 static void add_co_shard(sf_plan *plan, sf_str by, sf_str in, int chunks)
 {
@@ -20,45 +17,13 @@ static void add_co_shard(sf_plan *plan, sf_str by, sf_str in, int chunks)
     plan->co_shards = all;
 }
 
-/* "[RECIPE:]TURNS[@SCOPE]"; false where it is not. */
-static bool read_one(sf_str text, sf_plan *plan)
-{
-    const char *end = text.at + text.length, *at = memchr(text.at, '@', text.length);
-    const char *head = at ? at : end, *colon = memchr(text.at, ':', (size_t)(head - text.at));
-    sf_str by = colon ? (sf_str){text.at, (size_t)(colon - text.at)} : sf_str_of(usual);
-    sf_str in = at ? (sf_str){at + 1, (size_t)(end - at - 1)} : (sf_str){"", 0};
-    const char *digits = colon ? colon + 1 : text.at;
-    char *after;
-    if (digits == head || *digits < '1' || *digits > '9' || by.length == 0 || (at && !in.length))
-        return false;
-    long chunks = strtol(digits, &after, 10);
-    if (after != head || chunks > INT_MAX)
-        return false;
-    if (chunks > 1)
-        add_co_shard(plan, by, in, (int)chunks);
-    return true;
-}
-
-static bool read_list(const char *text, sf_plan *plan)
-{
-    for (const char *at = text;; at++) {
-        size_t length = strcspn(at, ",");
-        if (!read_one((sf_str){at, length}, plan))
-            return false;
-        at += length;
-        if (!*at)
-            return true;
-    }
-}
-
-void sf_plan_co_shard(sf_plan *plan, const char *by, int chunks)
+void sf_plan_co_shard(sf_plan *plan, size_t count, const sf_co_shard *said)
 {
     plan->nco_shards = 0;
     plan->co_shards = NULL;
-    if (chunks <= 1 || (by && read_list(by, plan)))
-        return;
-    plan->nco_shards = 0;
-    add_co_shard(plan, sf_str_of(by ? by : usual), (sf_str){"", 0}, chunks);
+    for (size_t i = 0; i < count; i++)
+        if (said[i].chunks > 1)
+            add_co_shard(plan, sf_str_of(said[i].by), sf_str_of(said[i].in), said[i].chunks);
 }
 
 static bool is_in_scope(const sf_co_shard *c, const char *path)

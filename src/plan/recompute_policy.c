@@ -1,6 +1,6 @@
 #include "plan/recompute_policy.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -267,48 +267,26 @@ static sf_status mark_scope(choosing *c, const char *pattern)
                    pattern);
 }
 
-/* Ops by their numbers, "#17+18". */
-static sf_status mark_numbered(choosing *c, const char *numbers)
+static sf_status mark_numbered(choosing *c, const sf_recompute_scope *scope)
 {
     c->layers.count++;
-    for (const char *at = numbers; *at;) {
-        char *end;
-        unsigned long id = strtoul(at + 1, &end, 10);
-        if (end == at + 1 || id >= c->graph->nnodes || (*end && *end != '+') ||
-            c->graph->nodes[id]->phase != SF_FORWARD)
+    for (size_t n = 0; n < scope->nops; n++) {
+        uint32_t id = scope->ops[n];
+        if (id >= c->graph->nnodes || c->graph->nodes[id]->phase != SF_FORWARD)
             return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
-                           "recompute: \"%s\" does not number ops of the forward pass", numbers);
+                           "recompute: %" PRIu32 " does not number an op of the forward pass", id);
         c->layers.of[id] = c->layers.count;
-        at = end;
     }
     return SF_OK;
 }
 
-static sf_status mark_by_scopes(choosing *c, const char *how)
+static sf_status mark_by_scopes(choosing *c, const sf_recompute_spec *how)
 {
-    for (const char *at = how; *at;) {
-        size_t length = strcspn(at, ",");
-        const char *pattern = sf_arena_string(&c->arena, at, length);
-        SF_TRY(*pattern == '#' ? mark_numbered(c, pattern) : mark_scope(c, pattern));
-        at += length + (at[length] == ',');
-    }
+    for (size_t s = 0; s < how->nscopes; s++)
+        SF_TRY(how->scopes[s].pattern ? mark_scope(c, how->scopes[s].pattern)
+                                      : mark_numbered(c, &how->scopes[s]));
     mark_layers(c);
     return SF_OK;
-}
-
-/* Whether the text is the word, or the word with a number of layers behind it. */
-static bool is_word(const char *text, const char *word, uint32_t *group)
-{
-    size_t length = strlen(word);
-    char *end;
-    if (strncmp(text, word, length) != 0)
-        return false;
-    *group = 1;
-    if (text[length] == '\0')
-        return true;
-    unsigned long number = text[length] == ':' ? strtoul(text + length + 1, &end, 10) : 0;
-    *group = number > 0 && number < UINT32_MAX && *end == '\0' ? (uint32_t)number : 0;
-    return *group > 0;
 }
 
 static void open_choosing(choosing *c)
@@ -319,33 +297,53 @@ static void open_choosing(choosing *c)
     c->light = sf_find_light(c->graph, &c->uses, c->is_fixed, &c->arena);
 }
 
-sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
+static sf_status mark(choosing *c, const sf_recompute_spec *how)
 {
+    switch (how->kind) {
+    case SF_RECOMPUTE_LAYER:
+        return mark_by_layer(c);
+    case SF_RECOMPUTE_FULL:
+    case SF_RECOMPUTE_PARTS:
+        return mark_fully(c);
+    case SF_RECOMPUTE_CHEAP:
+        return mark_cheap(c);
+    case SF_RECOMPUTE_SCOPES:
+        return mark_by_scopes(c, how);
+    case SF_RECOMPUTE_UNSAID:
+    case SF_RECOMPUTE_AUTO:
+    case SF_RECOMPUTE_NONE:
+    case SF_RECOMPUTE_TEXT:
+        break;
+    }
+    return mark_as_text(c);
+}
+
+static const sf_recompute_spec as_text = {.kind = SF_RECOMPUTE_TEXT, .layers = 1};
+
+sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const sf_recompute_spec *how,
+                        sf_diag *diag)
+{
+    how = how->kind == SF_RECOMPUTE_UNSAID ? &as_text : how;
     choosing c = {.graph = graph,
                   .plan = plan,
                   .diag = diag,
-                  .group = 1,
-                  .in_parts = how && strcmp(how, "parts") == 0};
-    bool as_text = !how || strcmp(how, "text") == 0;
-    how = as_text ? "text" : how;
+                  .group = how->layers,
+                  .in_parts = how->kind == SF_RECOMPUTE_PARTS};
     plan->recomputed = plan->recomputed_per_part = NULL;
     plan->recompute = "";
-    if (strcmp(how, "none") == 0 || (as_text && !sf_text_has_recompute(graph)))
+    if (how->kind == SF_RECOMPUTE_NONE ||
+        (how->kind == SF_RECOMPUTE_TEXT && !sf_text_has_recompute(graph)))
         return SF_OK;
     plan->recomputed = SF_ARRAY(&plan->arena, graph->nnodes, bool);
-    plan->recompute = sf_arena_string(&plan->arena, how, strlen(how));
+    plan->recompute = sf_recompute_text(how, &plan->arena);
     open_choosing(&c);
-    sf_status status = as_text                           ? mark_as_text(&c)
-                       : is_word(how, "layer", &c.group) ? mark_by_layer(&c)
-                       : is_word(how, "full", &c.group)  ? mark_fully(&c)
-                       : c.in_parts                      ? mark_fully(&c)
-                       : strcmp(how, "cheap") == 0       ? mark_cheap(&c)
-                                                         : mark_by_scopes(&c, how);
+    sf_status status = mark(&c, how);
     sf_arena_free(&c.arena);
     return status;
 }
 
-sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
+sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const sf_recompute_spec *how,
+                            sf_diag *diag)
 {
     choosing c = {.graph = graph, .plan = plan};
     SF_TRY(sf_plan_spare(graph, plan, how, diag));
@@ -361,7 +359,7 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *ho
     return SF_OK;
 }
 
-const bool *sf_recomputed_by(const sf_graph *graph, const char *how, sf_arena *arena)
+const bool *sf_recomputed_by(const sf_graph *graph, const sf_recompute_spec *how, sf_arena *arena)
 {
     sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
     bool *out = NULL;
@@ -385,7 +383,7 @@ sf_recomputed_step sf_recompute_as_text(const sf_graph *graph)
 {
     sf_pool *pool = sf_pool_derive(graph->pool);
     sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
-    sf_plan_recompute(graph, plan, NULL, NULL);
+    sf_plan_recompute(graph, plan, &as_text, NULL);
     sf_recomputed_step recomputed_step = sf_recompute_step(graph, plan, pool);
     sf_plan_free(plan);
     sf_pool_release(pool);

@@ -1,7 +1,7 @@
-/* What is computed again, by a word of the user:
+/* What is recomputed, by kind (plan/spec.h):
  *
  *     none       nothing
- *     text       what the text computes again (front/remat.h), as jax.checkpoint has it; it is what NULL means
+ *     text       what the text computes again (front/remat.h), as jax.checkpoint has it; it is what nothing said means
  *     layer      all of a layer but what leaves it. Layers are scopes that are counted, layer_0 and layer_1; where the
  *                text has no names, what lies between the places where the forward pass is narrowest
  *     cheap      what takes little time for the memory that it would hold: all but large products, convolutions and
@@ -21,15 +21,18 @@
 #define SF_PLAN_RECOMPUTE_POLICY_H
 
 #include "plan/recompute_clone.h"
+#include "plan/spec.h"
 
 /* Fills plan->again: each node that is marked has a twin. SF_EMISMATCH where there are no layers, SF_EUSAGE where a scope matches nothing. */
-sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const sf_recompute_spec *how,
+                            sf_diag *diag);
 
 /* The same with what no later phase asks for, too: for estimates, where it may stand in memory for what one does ask for. */
-sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const sf_recompute_spec *how,
+                        sf_diag *diag);
 
 /* By node: what the word means in a step that nothing splits; NULL: nothing, as where it means nothing there. In the arena. */
-const bool *sf_recomputed_by(const sf_graph *graph, const char *how, sf_arena *arena);
+const bool *sf_recomputed_by(const sf_graph *graph, const sf_recompute_spec *how, sf_arena *arena);
 
 /* Whether the text computes anything again, and the step on one device where it does. */
 bool sf_text_has_recompute(const sf_graph *graph);

@@ -1,6 +1,7 @@
 /* The table `sheaf`, and the schedule: what is said of the whole step. Modules are in script_module.c. */
 #include <string.h>
 
+#include "plan/spec.h"
 #include "script/script_module.h"
 
 static void *check_schedule(lua_State *L)
@@ -8,12 +9,13 @@ static void *check_schedule(lua_State *L)
     return luaL_checkudata(L, 1, SF_SCHEDULE_KIND);
 }
 
-/* Numbers and texts alike. */
-static int set(lua_State *L, const char *name)
+/* A field of sf_plan_spec, whose name is the upvalue. Numbers and texts alike. */
+static int set(lua_State *L)
 {
     check_schedule(L);
-    sf_primitive said = {.kind = SF_PRIMITIVE_SET, .name = name};
-    said.value = luaL_checkstring(L, 2);
+    sf_primitive said = {.kind = SF_PRIMITIVE_SET,
+                         .name = lua_tostring(L, lua_upvalueindex(1)),
+                         .value = luaL_checkstring(L, 2)};
     return sf_script_apply(L, &said, 1);
 }
 
@@ -45,42 +47,7 @@ static int set_mesh(lua_State *L)
         push_mesh(L);
         lua_replace(L, 2);
     }
-    return set(L, "mesh");
-}
-
-static int set_recipe(lua_State *L)
-{
-    return set(L, "recipe");
-}
-
-static int set_micro_batches(lua_State *L)
-{
-    return set(L, "micro_batches");
-}
-
-static int set_recompute(lua_State *L)
-{
-    return set(L, "recompute");
-}
-
-static int set_stages(lua_State *L)
-{
-    return set(L, "stages");
-}
-
-static int set_order(lua_State *L)
-{
-    return set(L, "order");
-}
-
-static int set_co_shard(lua_State *L)
-{
-    return set(L, "co_shard");
-}
-
-static int set_passes(lua_State *L)
-{
-    return set(L, "passes");
+    return set(L);
 }
 
 /* What completion would add is to be said. */
@@ -89,11 +56,6 @@ static int set_strict(lua_State *L)
     check_schedule(L);
     sf_primitive said = {.kind = SF_PRIMITIVE_SET, .name = "strict", .value = "sync"};
     return sf_script_apply(L, &said, 1);
-}
-
-static int set_kernels(lua_State *L)
-{
-    return set(L, "kernels");
 }
 
 static int list_modules(lua_State *L)
@@ -141,7 +103,7 @@ static int verify(lua_State *L)
     sf_verify_report *report;
     int culprit;
     sf_status status = sf_primitives_verify(
-        script->list, &(sf_pin_options){.ranks = script->options.ranks},
+        script->list, &(sf_plan_spec){.ranks = script->options.ranks},
         &(sf_verify_options){.steps = (int)steps}, &script->scratch, &report, &culprit);
     sf_verify_free(report);
     if (status != SF_OK)
@@ -177,30 +139,27 @@ static int replace_kernel(lua_State *L)
 }
 
 static const luaL_Reg schedule_methods[] = {
-    {"mesh", set_mesh},
-    {"recipe", set_recipe},
-    {"micro_batches", set_micro_batches},
-    {"recompute", set_recompute},
-    {"stages", set_stages},
-    {"order", set_order},
-    {"co_shard", set_co_shard},
-    {"passes", set_passes},
-    {"strict", set_strict},
-    {"kernels", set_kernels},
-    {"replace", replace_kernel},
-    {"modules", list_modules},
-    {"children", list_top},
-    {"primitives", list_primitives},
-    {"undo", undo_last},
-    {"verify", verify},
-    {"__index", index_schedule},
-    {NULL, NULL},
+    {"strict", set_strict}, {"replace", replace_kernel},     {"modules", list_modules},
+    {"children", list_top}, {"primitives", list_primitives}, {"undo", undo_last},
+    {"verify", verify},     {"__index", index_schedule},     {NULL, NULL},
 };
+
+/* A method for each field of a plan specification. */
+static void add_fields(lua_State *L)
+{
+    for (int f = 0; sf_spec_field(f); f++) {
+        const char *name = sf_spec_field(f);
+        lua_pushstring(L, name);
+        lua_pushcclosure(L, strcmp(name, "mesh") == 0 ? set_mesh : set, 1);
+        lua_setfield(L, -2, name);
+    }
+}
 
 void sf_script_open_sheaf(lua_State *L)
 {
     int ranks = sf_script_of(L)->options.ranks;
     sf_script_push_kind(L, SF_SCHEDULE_KIND, schedule_methods);
+    add_fields(L);
     lua_newuserdatauv(L, 0, 0);
     lua_insert(L, -2);
     lua_setmetatable(L, -2);

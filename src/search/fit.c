@@ -151,12 +151,22 @@ void sf_fit_passes(sf_plan *plan, const sf_search_options *options)
         sf_plan_set_passes(plan, &(sf_plan_passes){options->passes, "", options->memory, true});
 }
 
+void sf_search_co_shard(sf_plan *plan, const sf_search_options *options, int chunks)
+{
+    const sf_co_shard_spec *said = options->co_shard;
+    const sf_co_shard usual = {"megatron", "", chunks};
+    if (chunks > 1 && said && said->count > 0)
+        sf_plan_co_shard(plan, said->count, said->at);
+    else
+        sf_plan_co_shard(plan, 1, &usual);
+}
+
 static void put_in_way(sf_plan *plan, const sf_search_options *options, const way *w)
 {
     plan->recomputed = w->recomputed;
     plan->recomputed_per_part = w->recomputed_per_part;
     plan->micro_batches = w->microbatches;
-    sf_plan_co_shard(plan, options->co_shard, w->shards);
+    sf_search_co_shard(plan, options, w->shards);
     sf_fit_passes(plan, options);
 }
 
@@ -235,7 +245,8 @@ static sf_status mark_group(fitting *f, uint32_t group)
     const char *said = f->options->recompute;
     char how[32];
     snprintf(how, sizeof how, f->in_parts ? "parts" : "full:%" PRIu32, group);
-    SF_TRY(sf_plan_recompute(f->graph, f->plan, said ? said : how, f->diag));
+    sf_recompute_spec recompute = sf_recompute_of(said ? said : how, &f->arena);
+    SF_TRY(sf_plan_recompute(f->graph, f->plan, &recompute, f->diag));
     f->inner = f->plan->recomputed_per_part;
     if (f->plan->recomputed)
         rank_marked(f);

@@ -31,6 +31,9 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
                          const sf_costs *costs, sf_fit_known *known, sf_plan *plan, sf_diag *diag,
                          sf_price *out, sf_group_runs *runs);
 
+/* Has the plan cut heads and features, or what is said, in chunks; 1: none. */
+void sf_search_co_shard(sf_plan *plan, const sf_search_options *options, int chunks);
+
 /* Plans are priced behind the passes that are asked for, in stages or not: these say what runs. */
 void sf_fit_passes(sf_plan *plan, const sf_search_options *options);
 

@@ -213,8 +213,10 @@ static void list_ways(piping *p)
     const char *asked = options->recompute;
     const char *first = asked ? asked : options->as_text ? "text" : "none";
     const char *last = asked ? asked : "layer";
-    const bool *kept = sf_recomputed_by(p->on.graph, first, &p->on.arena),
-               *recomputed = asked ? kept : sf_recomputed_by(p->on.graph, last, &p->on.arena);
+    sf_recompute_spec by_first = sf_recompute_of(first, &p->on.arena),
+                      by_last = sf_recompute_of(last, &p->on.arena);
+    const bool *kept = sf_recomputed_by(p->on.graph, &by_first, &p->on.arena),
+               *recomputed = asked ? kept : sf_recomputed_by(p->on.graph, &by_last, &p->on.arena);
     const sf_stage_way ways[WAYS] = {{first, kept, 0, false},      {first, kept, 0, true},
                                      {last, recomputed, 0, false}, {last, recomputed, 0, true},
                                      {last, recomputed, 2, true},  {last, recomputed, 4, true}};
@@ -475,10 +477,10 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
                              const sf_costs *costs, sf_plan *plan, sf_group_runs *runs,
                              sf_price *out)
 {
-    SF_TRY(sf_plan_recompute(p->on.graph, plan, way->recompute, p->diag));
+    sf_recompute_spec how = sf_recompute_of(way->recompute, &plan->arena);
+    SF_TRY(sf_plan_recompute(p->on.graph, plan, &how, p->diag));
     sf_fit_passes(plan, p->on.options);
-    sf_plan_co_shard(plan, p->on.options->co_shard,
-                     way->shards ? way->shards : p->on.options->co_shards);
+    sf_search_co_shard(plan, p->on.options, way->shards ? way->shards : p->on.options->co_shards);
     const sf_search_options *options = p->on.options;
     sf_group_limits limits = {options->limited ? options->memory : 0, p->on.worth,
                               options->threads};

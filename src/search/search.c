@@ -456,7 +456,8 @@ static const sf_efforts *find_efforts(const sf_graph *graph, const sf_search_opt
         sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
         const char *how = options->recompute; /* as it is known to be; else all may be */
         bool known = how && strcmp(how, "none") != 0;
-        if (sf_plan_spare(graph, plan, known ? how : "full", NULL) == SF_OK && plan->recomputed)
+        sf_recompute_spec recompute = sf_recompute_of(known ? how : "full", arena);
+        if (sf_plan_spare(graph, plan, &recompute, NULL) == SF_OK && plan->recomputed)
             efforts = sf_efforts_spare(efforts, plan->recomputed, options->memory, arena);
         sf_plan_free(plan);
     }

@@ -30,6 +30,7 @@
 #ifndef SF_SEARCH_SEARCH_H
 #define SF_SEARCH_SEARCH_H
 
+#include "plan/spec.h"
 #include "search/refine.h"
 #include "sheaf/event.h"
 
@@ -66,15 +67,16 @@ typedef struct sf_search_options {
     const char *recompute;
     bool as_text;
     int micro_batches;
-    const char *co_shard;
-    int co_shards;
+    const sf_co_shard_spec *co_shard; /* that is said; NULL or empty: heads and features, so many */
+    int co_shards;                    /* 0: as few; 1: none */
     int stages; /* of a pipeline (search/pipeline_search.h); 0: as many as are good, or none; 1: none */
-    const char *stage_scopes; /* that begin all but the first of them; NULL: wherever it is good */
-    const char *schedule;     /* of it; NULL: any */
-    const char *passes;       /* that programs of plans are priced behind; NULL: none */
-    int groups;       /* that do the same are all that is looked at; 0: as many as are good */
-    bool only_stages; /* nothing but pipelines is looked at, */
-    double worth;     /* and only what may take less than so many seconds; 0: whatever it takes */
+    const sf_stages_spec
+        *stage_scopes;    /* that begin all but the first of them; NULL: wherever it is good */
+    const char *schedule; /* of it; NULL: any */
+    const char *passes;   /* that programs of plans are priced behind; NULL: none */
+    int groups;           /* that do the same are all that is looked at; 0: as many as are good */
+    bool only_stages;     /* nothing but pipelines is looked at, */
+    double worth; /* and only what may take less than so many seconds; 0: whatever it takes */
     bool
         impatient; /* where recipes take far more memory than there is, nothing else is looked at */
     bool spares;  /* estimates leave out what could be computed again: programs tell what must be */

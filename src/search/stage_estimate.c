@@ -1,9 +1,8 @@
 #include "search/stage_estimate.h"
 
 #include <math.h>
-#include <stdio.h>
 
-#include "plan/pipeline/pipeline_request.h"
+#include "plan/pipeline_request.h"
 #include "plan/recipe/shared_stages.h"
 #include "search/stage_loads.h"
 
@@ -22,17 +21,14 @@ typedef struct drafting {
 static sf_status cut_pipeline(const sf_prospects *p, const sf_prospect *c, drafting *d,
                               sf_arena *arena, sf_diag *diag)
 {
-    const char *scopes = p->options->stage_scopes;
-    char stages[16];
-    snprintf(stages, sizeof stages, "%u", c->stages);
-    sf_pipeline_request request = {.stages = scopes ? scopes : stages,
-                                   .schedule = c->schedule,
-                                   .microbatches = c->microbatches,
-                                   .time = d->times,
-                                   .recomputed = d->load.recomputed,
-                                   .loads = &d->loads};
+    sf_spec spec = {.stages = {.kind = SF_STAGES_COUNT, .count = c->stages},
+                    .schedule = c->schedule,
+                    .micro_batches = (int)c->microbatches};
+    sf_pipeline_costs costs = {d->times, d->load.recomputed, &d->loads};
+    if (p->options->stage_scopes)
+        spec.stages = *p->options->stage_scopes;
     SF_TRY(sf_stage_loads(&d->load, arena, diag, &d->loads));
-    SF_TRY(sf_pipeline_by(p->graph, &request, arena, diag, &d->pipeline));
+    SF_TRY(sf_pipeline_by(p->graph, &spec, &costs, arena, diag, &d->pipeline));
     d->pipeline.axis = 0;
     return SF_OK;
 }

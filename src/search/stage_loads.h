@@ -4,7 +4,7 @@
 #ifndef SF_SEARCH_STAGE_LOADS_H
 #define SF_SEARCH_STAGE_LOADS_H
 
-#include "plan/pipeline/pipeline_request.h"
+#include "plan/pipeline_request.h"
 #include "plan/plan.h"
 #include "search/price/node_work.h"
 
@@ -49,7 +49,7 @@ double *sf_kept_by_nodes(const sf_load_request *request, sf_arena *arena);
 /* The most turns of a stage that a group has begun and not ended; of stages with several groups, on the one that has most. */
 uint32_t sf_turns_in_flight(const sf_schedule *schedule, uint32_t stage);
 
-/* For sf_pipeline_request. In the arena. SF_EUSAGE where the schedule does not suit the numbers. */
+/* For sf_pipeline_costs. In the arena. SF_EUSAGE where the schedule does not suit the numbers. */
 sf_status sf_stage_loads(const sf_load_request *request, sf_arena *arena, sf_diag *diag,
                          sf_stage_request *out);
 

@@ -55,7 +55,7 @@ static void test_verify(void **state)
 static void test_verify_plan(void **state)
 {
     struct count count = {.most = 2, .kind = SF_EVENT_STEP};
-    sf_pin_options pins = {.recipe = "dp", .ranks = 2};
+    sf_plan_spec pins = {.recipe = "dp", .ranks = 2};
     sf_verify_options options = {.steps = 5, .listener = count_event, .context = &count};
     sf_verify_report *report;
     sf_plan *plan;
@@ -78,11 +78,11 @@ static void test_search(void **state)
     assert_int_equal(sf_cluster_open("1x4xV100", NULL, &cluster), SF_OK);
     options.cluster = cluster;
     options.context = &patient;
-    assert_int_equal(sf_plan_search(*state, &options, NULL, &plan), SF_OK);
+    assert_int_equal(sf_plan_search(*state, NULL, &options, NULL, &plan), SF_OK);
     sf_plan_free(plan);
     hasty.most = 1;
     options.context = &hasty;
-    assert_int_equal(sf_plan_search(*state, &options, NULL, &plan), SF_OK);
+    assert_int_equal(sf_plan_search(*state, NULL, &options, NULL, &plan), SF_OK);
     assert_int_equal(sf_plan_check(plan, *state, 0, NULL), SF_OK);
     assert_true(hasty.calls < patient.calls);
     sf_plan_free(plan);

@@ -65,7 +65,7 @@ static void test_pin(void **state)
     (void)state;
     static const char *const odd[] = {"", "=", "@", "*=S(0)@data", "*=S(99)@*", "*=!@", "\xff\xfe"};
     static const struct {
-        sf_pin_options options;
+        sf_plan_spec spec;
         int wanted;
     } rows[] = {
         {{0}, SF_EUSAGE},
@@ -88,10 +88,13 @@ static void test_pin(void **state)
         {{.mesh = "data=2", .npins = -1}, ANY},
         {{.mesh = "data=2", .pins = odd, .npins = COUNT(odd)}, SF_EUSAGE},
         {{.mesh = "data=2", .pins = odd + 3, .npins = 1}, ANY},
+        {{.mesh = "data=2", .recompute = "auto"}, SF_EUSAGE},
+        {{.mesh = "data=2", .schedule = "1f1b"}, SF_EUSAGE},
+        {{.mesh = "data=2", .memory = -1}, SF_EUSAGE},
     };
     for (int i = 0; i < COUNT(rows); i++) {
         sf_plan *out;
-        check(sf_pin_step(graph, &rows[i].options, NULL, &out), rows[i].wanted, "sf_pin_step", i);
+        check(sf_pin_step(graph, &rows[i].spec, NULL, &out), rows[i].wanted, "sf_pin_step", i);
         sf_plan_free(out);
     }
 }
@@ -100,27 +103,34 @@ static void test_plan(void **state)
 {
     (void)state;
     const struct {
+        sf_plan_spec spec;
         sf_plan_options options;
         int wanted;
     } rows[] = {
-        {{0}, SF_EUSAGE},
-        {{.cluster = cluster, .threads = -1}, SF_EUSAGE},
-        {{.cluster = cluster, .threads = INT_MAX}, ANY},
-        {{.cluster = cluster, .memory = -1}, SF_EUSAGE},
-        {{.cluster = cluster, .memory = 1, .recipes = true}, ANY},
-        {{.cluster = cluster, .level = -7, .recipes = true}, ANY},
-        {{.cluster = cluster, .level = INT_MAX, .recipes = true}, ANY},
-        {{.cluster = cluster, .seconds = -1, .recipes = true}, ANY},
-        {{.cluster = cluster, .seconds = (double)NAN, .recipes = true}, ANY},
-        {{.cluster = cluster, .margin = (double)NAN, .recipes = true}, ANY},
-        {{.cluster = cluster, .margin = (double)INFINITY, .recipes = true}, ANY},
-        {{.cluster = cluster, .mesh = "data=7", .recipes = true}, ANY},
-        {{.cluster = cluster, .npins = -1, .recipes = true}, ANY},
+        {{0}, {0}, SF_EUSAGE},
+        {{0}, {.cluster = cluster, .threads = -1}, SF_EUSAGE},
+        {{0}, {.cluster = cluster, .threads = INT_MAX}, ANY},
+        {{.memory = -1}, {.cluster = cluster}, SF_EUSAGE},
+        {{.memory = 1}, {.cluster = cluster, .recipes = true}, ANY},
+        {{0}, {.cluster = cluster, .level = -7, .recipes = true}, ANY},
+        {{0}, {.cluster = cluster, .level = INT_MAX, .recipes = true}, ANY},
+        {{0}, {.cluster = cluster, .seconds = -1, .recipes = true}, ANY},
+        {{0}, {.cluster = cluster, .seconds = (double)NAN, .recipes = true}, ANY},
+        {{0}, {.cluster = cluster, .margin = (double)NAN, .recipes = true}, ANY},
+        {{0}, {.cluster = cluster, .margin = (double)INFINITY, .recipes = true}, ANY},
+        {{.mesh = "data=7"}, {.cluster = cluster, .recipes = true}, ANY},
+        {{.npins = -1}, {.cluster = cluster, .recipes = true}, ANY},
+        {{.recipe = "dp"}, {.cluster = cluster}, SF_EUSAGE}, /* on which mesh? */
+        {{.ranks = 1000}, {.cluster = cluster}, SF_EUSAGE},
+        {{.stages = "@0,@1"}, {.cluster = cluster}, SF_EUSAGE},
+        {{.stages = "1", .schedule = "1f1b"}, {.cluster = cluster}, SF_EUSAGE},
+        {{.recompute = "layer:0"}, {.cluster = cluster}, SF_EUSAGE},
+        {{.kernels = "some"}, {.cluster = cluster}, SF_EUSAGE},
     };
     for (int i = 0; i < COUNT(rows); i++) {
         sf_plan *out;
-        check(sf_plan_search(graph, &rows[i].options, NULL, &out), rows[i].wanted, "sf_plan_search",
-              i);
+        check(sf_plan_search(graph, &rows[i].spec, &rows[i].options, NULL, &out), rows[i].wanted,
+              "sf_plan_search", i);
         sf_plan_free(out);
     }
 }
@@ -300,7 +310,7 @@ static void test_others(void **state)
 static int open_all(void **state)
 {
     (void)state;
-    const sf_pin_options dp = {.recipe = "dp", .ranks = 2};
+    const sf_plan_spec dp = {.recipe = "dp", .ranks = 2};
     return sf_load("examples/gpt-micro.hlo", NULL, NULL, &graph) != SF_OK ||
            sf_pin_step(graph, &dp, NULL, &plan) != SF_OK ||
            sf_cluster_open("1x2xCPU", NULL, &cluster) != SF_OK;

@@ -143,7 +143,7 @@ static void test_plan(void **state)
     const sf_graph *graph = *state;
     static const char *const pins[] = {"params/*/kernel=S(0)@a", "opt/*/kernel=S(0)@a",
                                        "*/wte/embedding=S(1)@a"};
-    sf_pin_options options = {.mesh = "a=2,b=2", .pins = pins, .npins = 3};
+    sf_plan_spec options = {.mesh = "a=2,b=2", .pins = pins, .npins = 3};
     sf_plan *plan;
     sf_box box;
     char text[SF_LAYOUT_TEXT];

@@ -15,7 +15,7 @@
 enum { PLANS = 6, SEED = 5 };
 
 /* NULL: unsplit. */
-static const sf_pin_options plans[PLANS] = {
+static const sf_plan_spec plans[PLANS] = {
     {.stages = "3", .micro_batches = 2},
     {.stages = NULL},
     {.stages = "4", .schedule = "interleaved:2", .micro_batches = 2, .recipe = "zero1", .ranks = 4},

@@ -41,7 +41,7 @@ static int remove_folder(void **state)
 static sf_plan *make_plan(const char *recipe, int ranks)
 {
     sf_plan *plan = NULL;
-    sf_pin_options options = {.recipe = recipe, .ranks = ranks};
+    sf_plan_spec options = {.recipe = recipe, .ranks = ranks};
     if (recipe)
         assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);
     return plan;

@@ -94,7 +94,7 @@ static sf_status plan_and_run(struct worker *w, sf_diag *diag)
     sf_output output = {.write = add_text, .context = &w->plan};
     double losses[STEPS];
     sf_plan *plan;
-    sf_status status = sf_plan_search(shared->graph, &options, diag, &plan);
+    sf_status status = sf_plan_search(shared->graph, NULL, &options, diag, &plan);
     if (status == SF_OK)
         status = sf_plan_save(plan, shared->graph, &output, diag);
     if (status == SF_OK)
@@ -150,7 +150,7 @@ static void test_threads(void **state)
     sf_cluster *cluster;
     sf_plan *plan;
     sf_tensor_type type;
-    sf_pin_options pins = {.recipe = "zero3", .ranks = RANKS};
+    sf_plan_spec pins = {.recipe = "zero3", .ranks = RANKS};
     assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
                      SF_OK);
     assert_int_equal(sf_cluster_open("1x2xV100", NULL, &cluster), SF_OK);

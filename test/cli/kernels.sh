@@ -72,6 +72,6 @@ sch:replace('cross_entropy')|the step has no cross_entropy that is one loop in t
 sch['layer_0.attn']:replace('cross_entropy')|layer_0/attn has no cross_entropy that is one loop in the forward pass
 sch:replace('attention')|the step has no attention that a kernel stands for
 sch:replace('gelu')|there is no kernel "gelu"
-sch:kernels('some')|kernels are "best", "none" or "all", not "some"
+sch:kernels('some')|"some": expected best, none or all
 LIST
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

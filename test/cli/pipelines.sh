@@ -124,8 +124,8 @@ while IFS='|' read -r code options message; do
     expect "$code" pin "$step" $options
     warns "$message"
 done <<'CASES'
-2|--stages 0|a pipeline has 1 to 64 stages
-2|--stages 65|a pipeline has 1 to 64 stages
+2|--stages 0|--stages "0": expected 1 to 64 stages
+2|--stages 65|expected 1 to 64 stages
 2|--stages nowhere|is no scope of the forward pass
 2|--stages -3|give how many stages
 2|--stages 2 --schedule nope|there is no schedule "nope"
@@ -232,5 +232,5 @@ expect 0 verify --plan both.json --steps 2
 
 expect 2 pin "$step" --stages '' --micro-batches 2 -o no.json
 expect 2 plan "$step" --cluster 1x2xCPU --stages 1 --schedule zb-h1 -o no.json
-warns "which has --stages 2 or more"
+warns "which has 2 stages or more"
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

@@ -55,7 +55,7 @@ refuse "$mesh
 sch:recompute('layer')
 sch['layer_0']:checkpoint()" "s.lua:3: error: recompute is said at s.lua:2"
 refuse "$head
-sch:micro_batches('some')" 's.lua:2: error: micro_batches is a number of at least 1, not "some"'
+sch:micro_batches('some')" 's.lua:2: error: --micro-batches "some": expected a number of at least 1, or auto'
 refuse "$head sch:mesh('model=')" "s.lua:1: error:"
 refuse "$head sch:mesh{{'model'}}" "s.lua:1: error: bad argument #1 to 'mesh'"
 refuse "$mesh
@@ -203,7 +203,7 @@ expect 0 verify --plan searched.json --steps 2
 printf '%s sch:mesh("model=2")\n' "$head" >s.lua
 expect 2 pin "$step" --schedule s.lua --mesh model=2
 warns "both the schedule and the command line give mesh"
-printf '%s sch["layer_1"]:pipeline_split() sch:micro_batches(2) sch:order("gpipe")\n' "$head" >pipe.lua
+printf '%s sch["layer_1"]:pipeline_split() sch:micro_batches(2) sch:schedule("gpipe")\n' "$head" >pipe.lua
 expect 0 pin "$step" --schedule pipe.lua -n 2 -o pipe.json
 expect 0 verify --plan pipe.json --steps 2
 # A search takes stages that a schedule says, and their order, and finds the rest: here recipes inside of groups, and what is left to
@@ -223,7 +223,7 @@ expect 0 verify --plan piped.json --steps 2
 printf '%s sch:mesh("pipe=2,data=2") sch["layer_0"]:checkpoint()\n' "$head" >pipe.lua
 expect 0 plan "$step" --cluster 1x4xCPU --schedule pipe.lua -o piped.json
 says_like "mesh +pipe=2,data=2, 4 ranks"
-says_like "recompute +[1-9].* by /layer_0"
+says_like "again +[1-9].* by /layer_0"
 expect 0 verify --plan piped.json --steps 2
 printf '%s sch:passes("fsdp,prefetch") sch:recipe("zero3") sch:mesh("data=2")\n' "$head" >passes.lua
 expect 0 plan "$step" --cluster 2xH100 --schedule passes.lua -o passes.json

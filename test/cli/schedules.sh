@@ -62,8 +62,8 @@ expect 1 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-dat
 warns "plans that the space leaves open fits into the memory of a rank"
 expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" --cluster 1x4xCPU
 warns "the plan is for 2 ranks, the cluster has 4"
-expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster 1x2xCPU --mesh data=2
-warns "a space excludes pins, mesh, stages and micro-batches"
+expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster 1x2xCPU --stages 2
+warns "stages: of a space, this follows from its primitives"
 refuse_space() { # what is said of a space of two devices, at its line
     printf 'local space = sheaf.space(2)\n%s\n' "$1" >space.lua
     expect "$2" pin micro/gpt-micro.stablehlo.mlir --schedule space.lua
@@ -153,7 +153,7 @@ local sch = sheaf.schedule()
 sch:mesh("pipe=2,data=2,model=2")
 sch:recipe("zero1")
 sch:micro_batches(2)
-sch:order("interleaved:2")
+sch:schedule("interleaved:2")
 for _, name in ipairs{"layer_0.mlp", "layer_1", "layer_1.mlp"} do sch[name]:pipeline_split() end
 sch["layer_?.mlp.up"]:shard("kernel", 1, "model")
 sch["layer_?.mlp.down"]:shard("kernel", 0, "model")

@@ -82,19 +82,19 @@ while IFS='|' read -r options message; do
     expect 2 pin "$step" $options
     warns "$message"
 done <<'CASES'
---stages @0,layer_1|some of its stages say no groups
---stages layer_1@1|it has groups, but no scope
---stages @,layer_1@1|behind @ stand groups
---stages @0-,layer_1@1|behind @ stand groups
---stages @1-0,layer_1@1|behind @ stand groups
---stages @0+,layer_1@1|behind @ stand groups
---stages @64,layer_1@0|behind @ stand groups
---stages @x,layer_1@0|behind @ stand groups
+--stages @0,layer_1|expected @ and the groups of the stage at its end
+--stages layer_1@1|the first stage, which begins with the step at character 1
+--stages @,layer_1@1|a group of devices, 0 to 63, or all at character 2
+--stages @0-,layer_1@1|the last group of a range, 63 at most at character 4
+--stages @1-0,layer_1@1|the last group of a range
+--stages @0+,layer_1@1|a group of devices
+--stages @64,layer_1@0|a group of devices
+--stages @x,layer_1@0|a group of devices
 --stages @all,layer_1@all|how many groups
---stages @0,@1,layer_1@1|or none
+--stages @0,@1,layer_1@1|as no other stage has a scope at character 7
 --stages @0,layer_1@2|group 1 has no stage
 --stages @0,nowhere@1|is no scope of the forward pass
---stages @0-1,@2 --schedule 1f1b|the order is found
+--stages @0-1,@2 --schedule 1f1b|their order is found
 --stages @0-1,@2 --schedule own.txt|a table says itself
 CASES
 cat >plain.mlir <<'STEP'

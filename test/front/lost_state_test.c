@@ -200,7 +200,7 @@ static void test_is_told(void **state)
         const signature *s = &signatures[n];
         sf_graph *graph = load(s);
         sf_diag *diag = sf_diag_new();
-        sf_pin_options pin = {.mesh = "data=2"};
+        sf_plan_spec pin = {.mesh = "data=2"};
         sf_plan *plan;
         if (sf_pin_step(graph, &pin, diag, &plan) != SF_OK)
             fail_msg("%s: %s", s->what, sf_diag_text(diag, 0));

@@ -229,7 +229,7 @@ static bool draw_plan(drawn *d, const char *step)
 {
     int ranks = test_draw(&d->random, 0, 1) ? 2 : 4;
     const char *recipe = PICK(d, recipes);
-    sf_pin_options options = {
+    sf_plan_spec options = {
         .recipe = recipe, .ranks = ranks, .micro_batches = (int)test_draw(&d->random, 1, 2)};
     bool is_good = sf_pin_step(d->graph, &options, d->diag, &d->plan) == SF_OK;
     snprintf(d->what, sizeof d->what, "%s, %s on %d, %d turns", step, recipe, ranks,

@@ -69,7 +69,7 @@ typedef struct seen {
     bool warned;
 } seen;
 
-static seen look(sf_graph *graph, const sf_pin_options *options)
+static seen look(sf_graph *graph, const sf_plan_spec *options)
 {
     sf_diag *diag = sf_diag_new();
     sf_plan *plan = NULL;
@@ -107,13 +107,13 @@ static void test_rows_are_dealt_out(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *pins[] = {cases[i].pin};
-        sf_pin_options options = {.size = sizeof options,
-                                  .stages = cases[i].stages,
-                                  .schedule = cases[i].schedule,
-                                  .mesh = cases[i].mesh,
-                                  .pins = pins,
-                                  .npins = cases[i].pin ? 1 : 0,
-                                  .micro_batches = 4};
+        sf_plan_spec options = {.size = sizeof options,
+                                .stages = cases[i].stages,
+                                .schedule = cases[i].schedule,
+                                .mesh = cases[i].mesh,
+                                .pins = pins,
+                                .npins = cases[i].pin ? 1 : 0,
+                                .micro_batches = 4};
         seen s = look(stacked_chain(false), &options);
         if (cases[i].layout)
             assert_string_equal(s.layout, cases[i].layout);
@@ -125,7 +125,7 @@ static void test_rows_are_dealt_out(void **state)
 static void test_other_tensors_are_not(void **state)
 {
     (void)state;
-    sf_pin_options options = {.size = sizeof options, .stages = "2", .micro_batches = 4};
+    sf_plan_spec options = {.size = sizeof options, .stages = "2", .micro_batches = 4};
     seen mixed = look(stacked_chain(true), &options);
     assert_string_equal(mixed.layout, "[At(0)]");
     assert_int_equal(mixed.stacked, 1);

@@ -65,10 +65,10 @@ static const sf_json *make(const sf_graph *graph, const setting *s, sf_buf *text
     sf_plan *plan;
     sf_cluster *cluster;
     const sf_json *out;
-    sf_pin_options pin = {.recipe = s->recipe,
-                          .ranks = 4,
-                          .recompute = s->recompute,
-                          .micro_batches = s->micro_batches};
+    sf_plan_spec pin = {.recipe = s->recipe,
+                        .ranks = 4,
+                        .recompute = s->recompute,
+                        .micro_batches = s->micro_batches};
     sf_report_options options = {.json = true, .threads = 1};
     sf_output output = {.write = take, .context = text};
     assert_int_equal(sf_pin_step(graph, &pin, NULL, &plan), SF_OK);
@@ -227,7 +227,7 @@ static void what_is_wrong_is_refused(void **state)
     sf_output output = {.write = take, .context = &text};
     (void)state;
     assert_int_equal(sf_load(step, NULL, NULL, &graph), SF_OK);
-    assert_int_equal(sf_pin_step(graph, &(sf_pin_options){.recipe = "dp", .ranks = 2}, NULL, &plan),
+    assert_int_equal(sf_pin_step(graph, &(sf_plan_spec){.recipe = "dp", .ranks = 2}, NULL, &plan),
                      SF_OK);
     assert_int_equal(sf_cluster_open("1x4xCPU", NULL, &cluster), SF_OK);
     assert_int_equal(sf_plan_report(plan, graph, NULL, NULL, &output, NULL), SF_EUSAGE);
@@ -259,7 +259,7 @@ static void memory_may_run_out(void **state)
     assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
                      SF_OK);
     assert_int_equal(
-        sf_pin_step(graph, &(sf_pin_options){.recipe = "zero1", .ranks = 2}, NULL, &plan), SF_OK);
+        sf_pin_step(graph, &(sf_plan_spec){.recipe = "zero1", .ranks = 2}, NULL, &plan), SF_OK);
     assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
     for (long successes = 0; status != SF_OK; successes += 1 + successes / 12) {
         sf_buf text = {0};

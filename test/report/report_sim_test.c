@@ -54,7 +54,7 @@ static bool simulate(const sf_graph *graph, const char *recipe, const char *clus
 {
     sf_plan *plan;
     sf_cluster *cluster;
-    sf_pin_options pin = {.recipe = recipe, .ranks = 8};
+    sf_plan_spec pin = {.recipe = recipe, .ranks = 8};
     *out = (texts){0};
     if (sf_pin_step(graph, &pin, NULL, &plan) != SF_OK)
         return false;
@@ -178,7 +178,7 @@ static void test_misuse(void **state)
     sf_graph *graph;
     sf_plan *plan;
     sf_cluster *cluster;
-    sf_pin_options pin = {.recipe = "dp", .ranks = 2};
+    sf_plan_spec pin = {.recipe = "dp", .ranks = 2};
     sf_sim_options few = {.ranks = -1};
     assert_int_equal(sf_load("examples/gpt-micro.hlo", NULL, NULL, &graph), SF_OK);
     assert_int_equal(sf_pin_step(graph, &pin, NULL, &plan), SF_OK);

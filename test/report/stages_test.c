@@ -77,11 +77,11 @@ static sf_plan *pin(const sf_graph *graph, const setting *s)
 {
     sf_plan *plan;
     sf_diag *diag = sf_diag_new();
-    sf_pin_options options = {.recipe = s->recipe,
-                              .ranks = s->ranks,
-                              .micro_batches = s->microbatches,
-                              .stages = s->stages,
-                              .schedule = s->schedule};
+    sf_plan_spec options = {.recipe = s->recipe,
+                            .ranks = s->ranks,
+                            .micro_batches = s->microbatches,
+                            .stages = s->stages,
+                            .schedule = s->schedule};
     assert_int_equal(sf_pin_step(graph, &options, diag, &plan), SF_OK);
     assert_int_equal(sf_diag_count(diag), 0); /* nothing is said to be repeated */
     sf_diag_free(diag);
@@ -121,7 +121,7 @@ static void check_repeated(const sf_graph *graph, const setting *s, const said *
         sf_buf text = {0};
         sf_output output = {.write = take, .context = &text};
         sf_show_options show = {.json = true};
-        sf_pin_options options = {.recipe = s->recipe, .ranks = s->ranks / s->groups};
+        sf_plan_spec options = {.recipe = s->recipe, .ranks = s->ranks / s->groups};
         assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);
         assert_int_equal(sf_plan_show(plan, graph, &show, &output, NULL), SF_OK);
         alone = number(parse(&text, &arena), "repeated");

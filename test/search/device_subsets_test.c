@@ -26,11 +26,13 @@ static sf_cluster *open_cluster(const char *name)
     return cluster;
 }
 
-static sf_plan *find_plan(const char *what, const sf_graph *graph, const sf_plan_options *options)
+static sf_plan *find_plan(const char *what, const sf_graph *graph, const char *mesh,
+                          const sf_plan_options *options)
 {
     sf_diag *diag = sf_diag_new();
+    sf_plan_spec spec = {.mesh = mesh};
     sf_plan *plan;
-    if (sf_plan_search(graph, options, diag, &plan) != SF_OK)
+    if (sf_plan_search(graph, &spec, options, diag, &plan) != SF_OK)
         fail_msg("%s: %s", what, sf_diag_text(diag, 0));
     sf_diag_free(diag);
     return plan;
@@ -40,7 +42,7 @@ static double seconds_on(const char *what, const sf_graph *graph, const char *na
 {
     sf_cluster *cluster = open_cluster(name);
     sf_plan_options options = {.cluster = cluster, .level = 2, .recipes = recipes};
-    sf_plan *plan = find_plan(what, graph, &options);
+    sf_plan *plan = find_plan(what, graph, NULL, &options);
     double seconds = plan->predicted->seconds;
     sf_plan_free(plan);
     sf_cluster_free(cluster);
@@ -99,7 +101,7 @@ static void test_never_slower(void **state)
             double fast = seconds_on(steps[i], graph, mixes[m].fast, recipes);
             sf_cluster *cluster = open_cluster(mixes[m].both);
             sf_plan_options options = {.cluster = cluster, .level = 2, .recipes = recipes};
-            sf_plan *plan = find_plan(steps[i], graph, &options);
+            sf_plan *plan = find_plan(steps[i], graph, NULL, &options);
             if (plan->predicted->seconds > fast)
                 fail_msg("%s: %g s on %s, and %g on %s", steps[i], fast, mixes[m].fast,
                          plan->predicted->seconds, mixes[m].both);
@@ -140,7 +142,7 @@ static void test_stages_suit_devices(void **state)
     static const double slower[] = {2, 3, 4};
     for (size_t i = 0; i < sizeof slower / sizeof *slower; i++) {
         sf_cluster *cluster = open_uneven("1xA100+1xV100", slower[i]);
-        sf_plan *plan = find_plan("chain", graph, &(sf_plan_options){.cluster = cluster});
+        sf_plan *plan = find_plan("chain", graph, NULL, &(sf_plan_options){.cluster = cluster});
         check_prediction("chain", graph, plan, cluster);
         sf_arena arena = {0};
         const sf_cluster *on;
@@ -173,7 +175,7 @@ static void test_file(void **state)
     sf_graph *graph = test_step("gpt-micro");
     sf_cluster *cluster = open_cluster("4xV100+4xA100");
     sf_plan_options options = {.cluster = cluster, .recipes = true};
-    sf_plan *plan = find_plan("gpt", graph, &options);
+    sf_plan *plan = find_plan("gpt", graph, NULL, &options);
     sf_buf first = {0}, second = {0};
     sf_plan *recomputed;
     assert_string_equal(plan->predicted->nodes, "1");
@@ -202,16 +204,17 @@ static void test_mesh(void **state)
     sf_graph *graph = test_chain(2, 1536, 384, false);
     sf_cluster *cluster = open_cluster("4xA100+2xV100");
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        sf_plan_options options = {.cluster = cluster, .mesh = given[i].mesh};
-        sf_plan *plan = find_plan(given[i].mesh, graph, &options);
+        sf_plan_options options = {.cluster = cluster};
+        sf_plan *plan = find_plan(given[i].mesh, graph, given[i].mesh, &options);
         assert_string_equal(plan->predicted->nodes, given[i].nodes);
         check_prediction(given[i].mesh, graph, plan, cluster);
         sf_plan_free(plan);
     }
     sf_diag *diag = sf_diag_new();
-    sf_plan_options none = {.cluster = cluster, .mesh = "data=3"};
+    sf_plan_spec three = {.mesh = "data=3"};
+    sf_plan_options options = {.cluster = cluster};
     sf_plan *plan;
-    assert_int_equal(sf_plan_search(graph, &none, diag, &plan), SF_EUSAGE);
+    assert_int_equal(sf_plan_search(graph, &three, &options, diag, &plan), SF_EUSAGE);
     assert_non_null(strstr(sf_diag_text(diag, 0), "3 ranks"));
     sf_diag_free(diag);
     sf_cluster_free(cluster);

@@ -167,15 +167,14 @@ static void test_limits_are_kept(void **state)
 
 static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memory)
 {
-    sf_plan_options options = {.cluster = g->cluster,
-                               .recompute = recompute,
-                               .memory = memory,
-                               .micro_batches = 1,
-                               .co_shards = 1,
-                               .passes = "none",
-                               .threads = 1};
+    sf_plan_spec spec = {.recompute = recompute,
+                         .memory = memory,
+                         .micro_batches = 1,
+                         .co_shard = "none",
+                         .passes = "none"};
+    sf_plan_options options = {.cluster = g->cluster, .threads = 1};
     sf_plan *plan = NULL;
-    if (sf_plan_search(g->graph, &options, NULL, &plan) != SF_OK)
+    if (sf_plan_search(g->graph, &spec, &options, NULL, &plan) != SF_OK)
         return NULL;
     return plan;
 }
@@ -244,7 +243,7 @@ static void test_shards(void **state)
     assert_int_equal(fit(&g, as_is.memory).memory, as_is.memory);
     assert_int_equal(g.plan->nco_shards, 0);
     /* By another recipe. */
-    g.options.co_shard = "sequence";
+    g.options.co_shard = &(sf_co_shard_spec){true, 1, &(sf_co_shard){"sequence", "", 2}};
     g.options.co_shards = 2;
     fit(&g, INT64_MAX);
     assert_string_equal(g.plan->co_shards[0].by, "sequence");

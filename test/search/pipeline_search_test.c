@@ -14,14 +14,16 @@
 #include "sheaf/sheaf.h"
 #include "support/chain.h"
 
-static sf_plan *find_plan(const sf_graph *graph, const char *name, sf_plan_options options)
+static sf_plan *find_plan(const sf_graph *graph, const char *name, const char *stages,
+                          sf_plan_options options)
 {
     sf_diag *diag = sf_diag_new();
     sf_cluster *cluster;
+    sf_plan_spec spec = {.stages = stages};
     sf_plan *plan;
     assert_int_equal(sf_cluster_open(name, NULL, &cluster), SF_OK);
     options.cluster = cluster;
-    if (sf_plan_search(graph, &options, diag, &plan) != SF_OK)
+    if (sf_plan_search(graph, &spec, &options, diag, &plan) != SF_OK)
         fail_msg("%s: %s", name, sf_diag_text(diag, 0));
     assert_int_equal(sf_plan_check(plan, graph, 0, NULL), SF_OK);
     sf_cluster_free(cluster);
@@ -36,7 +38,7 @@ static void test_few_turns(void **state)
     static const int batches[] = {1, 2, 3, 6};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         sf_graph *graph = test_chain(4, batches[i], 64, false);
-        sf_plan *plan = find_plan(graph, "2xV100", (sf_plan_options){.stages = 2});
+        sf_plan *plan = find_plan(graph, "2xV100", "2", (sf_plan_options){0});
         assert_non_null(plan->pipeline);
         assert_int_equal(batches[i] % (int)plan->pipeline->schedule.pipe.nmicrobatches, 0);
         sf_plan_free(plan);
@@ -54,9 +56,9 @@ static void test_searched_layouts(void **state)
     } cases[] = {{4, 64, 1024, "4xV100"}, {4, 512, 512, "2x2xV100"}, {6, 8, 2048, "2x2xA100"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_graph *graph = test_chain(cases[i].layers, cases[i].batch, cases[i].width, false);
-        sf_plan_options searched = {.stages = 2}, recipes = {.stages = 2, .recipes = true};
-        sf_plan *a = find_plan(graph, cases[i].cluster, searched);
-        sf_plan *b = find_plan(graph, cases[i].cluster, recipes);
+        sf_plan_options searched = {0}, recipes = {.recipes = true};
+        sf_plan *a = find_plan(graph, cases[i].cluster, "2", searched);
+        sf_plan *b = find_plan(graph, cases[i].cluster, "2", recipes);
         if (a->predicted->seconds > b->predicted->seconds)
             fail_msg("case %zu: %g s searched, %g s by recipes", i, a->predicted->seconds,
                      b->predicted->seconds);
@@ -80,8 +82,8 @@ static void test_threads(void **state)
         sf_buf texts[3] = {0};
         assert_int_equal(graph->nnodes > SF_SMALL_STEP, cases[i].is_large);
         for (int t = 0; t < 3; t++) {
-            sf_plan_options options = {.stages = 4, .threads = 1 + 2 * t};
-            sf_plan *plan = find_plan(graph, "2x4xV100", options);
+            sf_plan_options options = {.threads = 1 + 2 * t};
+            sf_plan *plan = find_plan(graph, "2x4xV100", "4", options);
             sf_plan_write(plan, graph, NULL, &texts[t]);
             sf_plan_free(plan);
             assert_string_equal(texts[0].text, texts[t].text);

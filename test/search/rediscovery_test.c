@@ -36,36 +36,36 @@ static void unload(finding *f)
     sf_graph_free(f->graph);
 }
 
-/* Replaces the plan by one that the options, but for their cluster, ask for. */
-static void search_by(finding *f, const char *cluster_name, sf_plan_options options)
+/* Replaces the plan by one that the specification asks for. */
+static void search_by(finding *f, const char *cluster_name, const sf_plan_spec *spec, int level,
+                      double margin)
 {
     sf_diag *diag = sf_diag_new();
     sf_cluster *cluster;
     assert_int_equal(sf_cluster_open(cluster_name, diag, &cluster), SF_OK);
-    options.cluster = cluster;
+    sf_plan_options options = {.cluster = cluster, .margin = margin, .level = level};
     sf_plan_free(f->plan);
     f->plan = NULL;
-    sf_status status = sf_plan_search(f->graph, &options, diag, &f->plan);
+    sf_status status = sf_plan_search(f->graph, spec, &options, diag, &f->plan);
     if (status != SF_OK && status != SF_EMISMATCH)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_cluster_free(cluster);
     sf_diag_free(diag);
 }
 
-static sf_plan_options in_space(int level, int64_t memory, double margin)
+static sf_plan_spec in_space(int64_t memory)
 {
-    return (sf_plan_options){.memory = memory,
-                             .margin = margin,
-                             .level = level,
-                             .recompute = "none",
-                             .micro_batches = 1,
-                             .co_shards = 1,
-                             .passes = "none"};
+    return (sf_plan_spec){.memory = memory,
+                          .recompute = "none",
+                          .micro_batches = 1,
+                          .co_shard = "none",
+                          .passes = "none"};
 }
 
 static void search(finding *f, const char *cluster_name, int level, int64_t memory, double margin)
 {
-    search_by(f, cluster_name, in_space(level, memory, margin));
+    sf_plan_spec spec = in_space(memory);
+    search_by(f, cluster_name, &spec, level, margin);
 }
 
 /* All arguments that the pattern matches, and there are so many, have this share along every axis. */
@@ -290,8 +290,8 @@ static void test_more_memory(void **state)
     load("gpt-batch", &f);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t limit = rows[i].limit << 20;
-        sf_plan_options open = {.memory = limit, .margin = SF_PLAN_MARGIN, .level = 2};
-        search_by(&f, "1x8xV100", rows[i].in_space ? in_space(2, limit, SF_PLAN_MARGIN) : open);
+        sf_plan_spec spec = rows[i].in_space ? in_space(limit) : (sf_plan_spec){.memory = limit};
+        search_by(&f, "1x8xV100", &spec, 2, SF_PLAN_MARGIN);
         if (!f.plan)
             fail_msg("nothing is found within %d MiB", (int)rows[i].limit);
         print_message("%d MiB: %.2f ms\n", (int)rows[i].limit, 1e3 * f.plan->predicted->seconds);

@@ -15,6 +15,7 @@
 #include "search/price/price.h"
 #include "sheaf/sheaf.h"
 #include "support/chain.h"
+#include "support/plans.h"
 
 enum { GROUPS = 4, MEMORY = 1 << 30 };
 
@@ -54,13 +55,14 @@ static sf_draft draft_of(ground *g, const char *schedule, uint32_t microbatches,
                      .schedule = schedule,
                      .speeds = speeds,
                      .mesh = {1, {{SF_PIPE_AXIS, GROUPS}}}};
+    sf_recompute_spec how = sf_recompute_of(recomputed, &arena);
     sf_stage_way way = {.recompute = recomputed,
-                        .recomputed = sf_recomputed_by(g->p.graph, recomputed, &arena)};
+                        .recomputed = sf_recomputed_by(g->p.graph, &how, &arena)};
     assert_int_equal(sf_schedule_parse(schedule, &kind, NULL), SF_OK);
     c.stages = sf_schedule_stages(kind, GROUPS);
     assert_int_equal(sf_mesh_costs(g->cluster, &c.mesh, &arena, NULL, &costs), SF_OK);
     assert_int_equal(sf_draft_make(&g->p, &c, &way, costs, true, &arena, NULL, &draft), SF_OK);
-    assert_int_equal(sf_plan_recompute(g->p.graph, draft.plan, recomputed, NULL), SF_OK);
+    assert_int_equal(test_recompute(g->p.graph, draft.plan, recomputed, NULL), SF_OK);
     assert_int_equal(
         sf_price_plan(g->p.graph, draft.plan, g->options.target, costs, NULL, NULL, NULL, price),
         SF_OK);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "plan/recompute_policy.h"
 #include "sheaf/sheaf.h"
 
 const char *const test_steps[] = {
@@ -62,11 +63,11 @@ sf_plan *test_pin(const sf_graph *graph, const char *recipe, int ranks, const ch
 {
     sf_diag *diag = sf_diag_new();
     sf_plan *plan = NULL;
-    sf_pin_options options = {.mesh = mesh,
-                              .recipe = recipe,
-                              .ranks = ranks,
-                              .pins = pins,
-                              .recompute = "none"}; /* whatever the text computes again */
+    sf_plan_spec options = {.mesh = mesh,
+                            .recipe = recipe,
+                            .ranks = ranks,
+                            .pins = pins,
+                            .recompute = "none"}; /* whatever the text computes again */
     while (pins && pins[options.npins])
         options.npins++;
     *refusal = (test_refusal){.status = sf_pin_step(graph, &options, diag, &plan)};
@@ -106,4 +107,11 @@ sf_node *test_collective(const sf_local *local, int at)
         if (sf_is_collective(local->graph->nodes[top->nodes[i]]) && at-- == 0)
             return local->graph->nodes[top->nodes[i]];
     return NULL;
+}
+
+sf_status test_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
+{
+    sf_recompute_spec read;
+    SF_TRY(sf_recompute_read(how, &plan->arena, diag, &read));
+    return sf_plan_recompute(graph, plan, &read, diag);
 }

@@ -35,6 +35,9 @@ sf_plan *test_plan(const sf_graph *graph, const char *recipe, int ranks, const c
                    const char *const *pins);
 sf_local *test_local(const sf_graph *graph, const sf_plan *plan, int rank);
 
+/* sf_plan_recompute by the text of `how`, or NULL. */
+sf_status test_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+
 /* Collective `at` of a local graph, or NULL past the last. */
 sf_node *test_collective(const sf_local *local, int at);
 

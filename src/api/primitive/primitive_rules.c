@@ -1,12 +1,13 @@
 /* The rules that primitives are held to before anything is planned: each says what is wrong, and where. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/primitive/primitives.h"
 #include "base/nearest.h"
 #include "ir/name.h"
 #include "op/util.h"
+#include "pass/pass.h"
+#include "plan/spec.h"
 
 static bool is_one_of(const char *text, const char *const *words)
 {
@@ -212,42 +213,29 @@ static sf_status fail_twice(const sf_primitive *said, const char *what, const sf
                    place_of(other, place));
 }
 
-static sf_status check_number(const sf_primitive *said, sf_diag *diag)
+/* A field of the specification, or "devices" or "strict". A schedule names no file of a pass, which would be loaded. */
+static sf_status check_value(const sf_primitive *said, sf_diag *diag)
 {
-    char *end;
-    long value = strtol(said->value, &end, 10);
-    if (*said->value && !*end && value >= 1 && value <= 1000000)
-        return SF_OK;
-    return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "%s is a number of at least 1, not \"%s\"",
-                   said->name, said->value);
-}
-
-static sf_status check_mesh(const sf_primitive *said, sf_diag *diag)
-{
+    sf_plan_spec spec = {0};
     sf_arena arena = {0};
-    sf_diag own = {0};
-    sf_mesh mesh;
-    sf_status status = sf_mesh_parse(sf_str_of(said->value), &arena, &own, &mesh);
-    if (status != SF_OK)
-        sf_fail(diag, SF_EUSAGE, sf_said_at(said), "%s",
-                own.count > 0 && own.messages[0].text ? own.messages[0].text : "this is no mesh");
-    sf_diag_clear(&own);
+    sf_pass_list list;
+    if (strcmp(said->name, "strict") == 0)
+        return SF_OK;
+    const char *field = strcmp(said->name, "devices") == 0 ? "ranks" : said->name;
+    SF_TRY(sf_spec_set(&spec, field, said->value, sf_said_at(said), diag));
+    if (!spec.passes)
+        return SF_OK;
+    sf_status status = sf_pass_list_read(spec.passes, &arena, diag, &list);
     sf_arena_free(&arena);
-    return status == SF_OK ? SF_OK : SF_EUSAGE;
+    return status;
 }
 
 static sf_status check_setting(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
-    static const char *const settings[] = {"mesh",    "recipe", "micro_batches", "recompute",
-                                           "stages",  "order",  "co_shard",      "passes",
-                                           "devices", "strict", "kernels",       NULL};
     const sf_primitive *said = &entry->said;
     const sf_entry *before = sf_find_setting(list, said->name);
     const sf_entry *split = find_kind(list, SF_PRIMITIVE_PIPELINE_SPLIT);
     const sf_entry *recomputed = find_kind(list, SF_PRIMITIVE_CHECKPOINT);
-    if (!is_one_of(said->name, settings))
-        return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "there is nothing to set by \"%s\"",
-                       said->name);
     if (before)
         return fail_twice(said, said->name, &before->said, diag);
     if (split && strcmp(said->name, "stages") == 0)
@@ -257,17 +245,7 @@ static sf_status check_setting(const sf_primitives *list, const sf_entry *entry,
     if (strcmp(said->name, "mesh") == 0 && find_kind(list, SF_PRIMITIVE_SHARD))
         return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                        "the mesh is said before what is sharded over it");
-    if (strcmp(said->name, "mesh") == 0)
-        return check_mesh(said, diag);
-    sf_kernel_choice kernels;
-    if (strcmp(said->name, "kernels") == 0 &&
-        !sf_kernel_choice_read(sf_str_of(said->value), &kernels))
-        return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
-                       "kernels are \"best\", \"none\" or \"all\", not \"%s\"", said->value);
-    if (strcmp(said->name, "micro_batches") == 0 || strcmp(said->name, "co_shard") == 0 ||
-        strcmp(said->name, "devices") == 0)
-        return check_number(said, diag);
-    return SF_OK;
+    return check_value(said, diag);
 }
 
 /* What begins a stage, or is computed again, computes something; a word for the whole step does not say it, too. */

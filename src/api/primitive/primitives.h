@@ -102,11 +102,11 @@ sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_d
 bool sf_is_of_space(sf_primitive_kind kind);
 bool sf_has_space(const sf_primitives *list);
 sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
-sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options,
-                       const sf_space_options *beside, sf_diag *diag, sf_plan **out);
+sf_status sf_pin_space(const sf_primitives *list, const sf_plan_spec *spec, sf_diag *diag,
+                       sf_plan **out);
 /* The fastest plan of a space that fits, of those that it leaves open; with what is expected of it. */
-sf_status sf_search_space(const sf_primitives *list, const sf_plan_options *options,
-                          const sf_space_options *beside, sf_diag *diag, sf_plan **out);
+sf_status sf_search_space(const sf_primitives *list, const sf_plan_spec *spec,
+                          const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 void sf_describe_space(const sf_primitive *said, sf_buf *out);
 
 /* Where the primitive is said. */

@@ -110,48 +110,32 @@ sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_di
 }
 
 /* What a space says in words of its own is not said beside it. */
-static sf_status check_beside(const sf_primitives *list, const sf_pin_options *options,
-                              sf_diag *diag)
+static sf_status check_beside(const sf_primitives *list, sf_diag *diag)
 {
-    static const char *const settings[] = {"micro_batches", "stages", "co_shard", NULL};
-    for (size_t i = 0; i < list->nentries; i++) {
-        const sf_primitive *said = &list->entries[i].said;
-        if (said->kind == SF_PRIMITIVE_PIPELINE_SPLIT)
-            return sf_fail(diag, SF_EUNSUPPORTED, sf_said_at(said),
-                           "beside a space stages are said by its assign");
-    }
+    static const char *const settings[] = {"micro_batches", "stages", "co_shard", "shard_state",
+                                           NULL};
     for (int i = 0; settings[i]; i++) {
         const sf_entry *entry = sf_find_setting(list, settings[i]);
         if (entry)
             return sf_fail(diag, SF_EUNSUPPORTED, sf_said_at(&entry->said),
                            "beside a space %s follows from its trans and assign", settings[i]);
     }
-    int devices = atoi(sf_find_setting(list, "devices")->said.value);
-    if (options->ranks > 0 && options->ranks != devices)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "the space has %d devices, and there are %d ranks", devices, options->ranks);
-    if (options->mesh || options->npins > 0 || options->stages || options->recompute ||
-        options->micro_batches > 1 || options->co_shards > 1)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "a space excludes pins, mesh, stages and micro-batches");
+    for (size_t i = 0; i < list->nentries; i++)
+        if (list->entries[i].said.kind == SF_PRIMITIVE_PIPELINE_SPLIT)
+            return sf_fail(diag, SF_EUNSUPPORTED, sf_said_at(&list->entries[i].said),
+                           "beside a space stages are said by its assign");
     return SF_OK;
 }
 
-sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options,
-                       const sf_space_options *beside, sf_diag *diag, sf_plan **out)
+sf_status sf_pin_space(const sf_primitives *list, const sf_plan_spec *spec, sf_diag *diag,
+                       sf_plan **out)
 {
-    const sf_entry *recipe = sf_find_setting(list, "recipe"),
-                   *order = sf_find_setting(list, "order"), *mesh = sf_find_setting(list, "mesh");
-    sf_space_options said = *beside;
     sf_space *space;
-    said.recipe = recipe ? recipe->said.value : options->recipe;
-    said.schedule = order ? order->said.value : options->schedule;
-    said.mesh = mesh ? mesh->said.value : NULL;
     sf_status status = make_space(list, NULL, diag, &space);
     if (status == SF_OK)
-        status = check_beside(list, options, diag);
+        status = check_beside(list, diag);
     if (status == SF_OK)
-        status = sf_space_plan(space, &said, diag, out);
+        status = sf_space_plan(space, spec, diag, out);
     sf_space_free(space);
     return status;
 }

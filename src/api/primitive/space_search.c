@@ -4,11 +4,12 @@
 
 #include "api/cluster_price.h"
 #include "api/primitive/primitives.h"
+#include "sheaf/pass.h"
 
 typedef struct looking {
     const sf_primitives *list;
+    const sf_plan_spec *spec;
     const sf_plan_options *options;
-    const sf_space_options *beside;
     sf_diag *diag;
     sf_arena arena;
     sf_plan *best;
@@ -41,19 +42,14 @@ static void keep_alternative(looking *l, const char *recipe, const sf_plan *plan
 /* One choice of what is open. What cannot be is left out. */
 static void try_choice(looking *l, const char *recipe, const char *recompute)
 {
-    sf_space_options beside = *l->beside;
-    sf_pin_options pin = {.mesh = l->options->mesh,
-                          .recipe = recipe,
-                          .schedule = l->options->schedule,
-                          .pins = l->options->pins,
-                          .npins = l->options->npins,
-                          .micro_batches = l->options->micro_batches,
-                          .co_shards = l->options->co_shards};
+    sf_plan_spec spec = *l->spec;
     sf_plan *plan = NULL;
     sf_price price;
     sf_diag own = {0};
-    beside.recompute = recompute;
-    sf_status status = sf_pin_space(l->list, &pin, &beside, &own, &plan);
+    spec.recipe = recipe ? recipe : spec.recipe;
+    spec.recompute = recompute;
+    spec.passes = NULL; /* the plan that is taken has them */
+    sf_status status = sf_pin_space(l->list, &spec, &own, &plan);
     if (status == SF_OK)
         status = sf_cluster_price(l->list->graph, plan, l->options->cluster, &own, &price);
     if (status != SF_OK) {
@@ -66,7 +62,7 @@ static void try_choice(looking *l, const char *recipe, const char *recompute)
         return;
     }
     sf_diag_clear(&own); /* of warnings */
-    int64_t room = l->options->memory > 0 ? l->options->memory : price.room;
+    int64_t room = l->spec->memory > 0 ? l->spec->memory : price.room;
     bool fits = room == 0 || price.memory <= room;
     keep_alternative(l, recipe, plan, &price, fits);
     if (fits && (!l->best || price.seconds < l->price.seconds)) {
@@ -81,9 +77,8 @@ static void try_choice(looking *l, const char *recipe, const char *recompute)
 static void try_recipe(looking *l, const char *recipe)
 {
     static const char *const ways[] = {"none", "cheap", "layer"};
-    const char *said = l->beside->recompute ? l->beside->recompute : l->options->recompute;
-    if (said) {
-        try_choice(l, recipe, said);
+    if (l->spec->recompute) {
+        try_choice(l, recipe, l->spec->recompute);
         return;
     }
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
@@ -121,7 +116,7 @@ static void predict(const looking *l, sf_plan *plan)
                             .hidden = l->price.hidden,
                             .traffic = l->price.traffic,
                             .memory = l->price.memory,
-                            .limit = l->options->memory > 0 ? l->options->memory : l->price.room};
+                            .limit = l->spec->memory > 0 ? l->spec->memory : l->price.room};
     if (cluster->origin.path)
         made->cluster_file.path = keep(&plan->arena, cluster->origin.path);
     put_alternatives(l, plan, made);
@@ -140,17 +135,21 @@ static sf_status fail_unfit(looking *l)
     return why->hint ? sf_hint(l->diag, "%s", why->hint) : why->status;
 }
 
-sf_status sf_search_space(const sf_primitives *list, const sf_plan_options *options,
-                          const sf_space_options *beside, sf_diag *diag, sf_plan **out)
+sf_status sf_search_space(const sf_primitives *list, const sf_plan_spec *spec,
+                          const sf_plan_options *options, sf_diag *diag, sf_plan **out)
 {
-    looking l = {.list = list, .options = options, .beside = beside, .diag = diag};
+    looking l = {.list = list, .spec = spec, .options = options, .diag = diag};
     try_recipe(&l, NULL);
-    for (int i = 0; !sf_find_setting(list, "recipe") && sf_recipe_name(i); i++)
+    for (int i = 0; !spec->recipe && sf_recipe_name(i); i++)
         try_recipe(&l, sf_recipe_name(i));
     sf_status status = l.best ? SF_OK : fail_unfit(&l);
     if (l.best)
         predict(&l, l.best);
-    *out = l.best;
+    if (l.best && spec->passes)
+        status = sf_plan_use_passes(l.best, spec->passes, options->cluster, spec->memory, diag);
+    if (status != SF_OK)
+        sf_plan_free(l.best);
+    *out = status == SF_OK ? l.best : NULL;
     sf_diag_clear(&l.failed);
     sf_arena_free(&l.arena);
     return status;

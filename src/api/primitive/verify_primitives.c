@@ -8,7 +8,7 @@
 
 struct blaming {
     const sf_primitives *list;
-    const sf_pin_options *pin;
+    const sf_plan_spec *spec;
     const sf_verify_options *verify;
     sf_arena arena;
     size_t culprit; /* or the number of entries: none */
@@ -50,7 +50,7 @@ static bool differs_with(struct blaming *job, size_t count)
     sf_primitives part = take_first(job, count);
     sf_verify_report *report = NULL;
     sf_plan *plan;
-    if (sf_primitives_pin(&part, job->pin, NULL, &plan) != SF_OK)
+    if (sf_primitives_pin(&part, job->spec, NULL, &plan) != SF_OK)
         return false;
     sf_status status = compare(&part, plan, job->verify, NULL, &report);
     sf_verify_free(report);
@@ -76,10 +76,10 @@ static sf_status blame(void *context)
     return SF_OK;
 }
 
-static sf_status name_culprit(const sf_primitives *list, const sf_pin_options *options,
+static sf_status name_culprit(const sf_primitives *list, const sf_plan_spec *spec,
                               const sf_verify_options *verify, sf_diag *diag, int *culprit)
 {
-    struct blaming job = {.list = list, .pin = options, .verify = verify};
+    struct blaming job = {.list = list, .spec = spec, .verify = verify};
     SF_TRY(sf_guarded(blame, &job, diag));
     sf_arena_free(&job.arena);
     if (job.culprit >= list->nentries)
@@ -91,19 +91,19 @@ static sf_status name_culprit(const sf_primitives *list, const sf_pin_options *o
                    "from this primitive on the step differs from the unsplit one: %s", entry->text);
 }
 
-sf_status sf_primitives_verify(const sf_primitives *list, const sf_pin_options *options,
+sf_status sf_primitives_verify(const sf_primitives *list, const sf_plan_spec *spec,
                                const sf_verify_options *verify, sf_diag *diag,
                                sf_verify_report **out, int *culprit)
 {
     sf_plan *plan;
     *out = NULL;
     *culprit = -1;
-    SF_TRY(sf_primitives_pin(list, options, diag, &plan));
+    SF_TRY(sf_primitives_pin(list, spec, diag, &plan));
     sf_status status = sf_plan_check(plan, list->graph, 0, diag);
     if (status == SF_OK) {
         status = compare(list, plan, verify, diag, out);
         if (status == SF_EMISMATCH)
-            status = name_culprit(list, options, verify, diag, culprit);
+            status = name_culprit(list, spec, verify, diag, culprit);
     }
     sf_plan_free(plan);
     return status;

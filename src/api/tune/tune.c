@@ -42,7 +42,7 @@ static sf_status make_plan(sf_tuning *tuning, size_t point, sf_diag *diag, sf_pl
     memcpy(settings->wanted, at->chosen, (size_t)at->nvariables * sizeof *at->chosen);
     SF_TRY(sf_tuning_apply(tuning, settings, diag, &list));
     sf_status status =
-        sf_primitives_pin(list, &(sf_pin_options){.ranks = tuning->options.ranks}, diag, out);
+        sf_primitives_pin(list, &(sf_plan_spec){.ranks = tuning->options.ranks}, diag, out);
     if (status == SF_OK && sf_primitives_graph(list) != tuning->graph)
         status = sf_primitives_copy_graph(list, diag, made);
     sf_primitives_free(list);

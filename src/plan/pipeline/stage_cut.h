@@ -49,10 +49,10 @@ double *sf_forward_times(const sf_graph *graph, const double *time, sf_arena *ar
 sf_status sf_find_vocabulary(const sf_graph *graph, sf_arena *arena, sf_diag *diag, bool **first,
                              bool **last);
 
-/* By a person: "layer_3,layer_6" begins the second stage with scope layer_3 and the third with layer_6. Patterns match as
- * those of pins do. Fills `forward`, by node, and the number of stages. SF_EUSAGE where a pattern matches nothing of
- * the forward pass, or a stage would be empty. */
-sf_status sf_cut_by_scopes(const sf_graph *graph, const char *scopes, sf_arena *arena,
-                           sf_diag *diag, uint32_t **forward, uint32_t *count);
+/* By a person: layer_3 and layer_6 begin the second stage with scope layer_3 and the third with layer_6. Patterns match as
+ * those of pins do. Fills `forward`, by node, of one stage more than there are scopes. SF_EUSAGE where a pattern matches
+ * nothing of the forward pass, or a stage would be empty. */
+sf_status sf_cut_by_scopes(const sf_graph *graph, uint32_t count, const char *const *scopes,
+                           sf_arena *arena, sf_diag *diag, uint32_t **forward);
 
 #endif

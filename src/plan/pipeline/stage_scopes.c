@@ -9,24 +9,11 @@ typedef struct scoping {
     const sf_graph *graph;
     sf_diag *diag;
     const bool *anywhere, *moving; /* by node */
-    const char **patterns;
+    const char *const *patterns;
     uint32_t npatterns;
     bool *found, *begun; /* by pattern: it matches something; its stage has some of that */
     uint32_t *stage;     /* by node; SF_NONE: not said */
 } scoping;
-
-static uint32_t split_patterns(scoping *s, const char *scopes, sf_arena *arena)
-{
-    uint32_t count = 0;
-    s->patterns = SF_ARRAY(arena, strlen(scopes) + 1, const char *);
-    for (const char *at = scopes; *at;) {
-        size_t length = strcspn(at, ",");
-        if (length > 0)
-            s->patterns[count++] = sf_arena_string(arena, at, length);
-        at += length + (at[length] == ',');
-    }
-    return count;
-}
 
 /* The last of those whose scope the node is in; 0: none. */
 static uint32_t find_stage(scoping *s, const sf_node *node)
@@ -88,11 +75,14 @@ static sf_status check_patterns(const scoping *s)
     return SF_OK;
 }
 
-sf_status sf_cut_by_scopes(const sf_graph *graph, const char *scopes, sf_arena *arena,
-                           sf_diag *diag, uint32_t **forward, uint32_t *count)
+sf_status sf_cut_by_scopes(const sf_graph *graph, uint32_t count, const char *const *scopes,
+                           sf_arena *arena, sf_diag *diag, uint32_t **forward)
 {
-    scoping s = {.graph = graph, .diag = diag, .anywhere = sf_find_anywhere(graph, arena)};
-    s.npatterns = split_patterns(&s, scopes, arena);
+    scoping s = {.graph = graph,
+                 .diag = diag,
+                 .anywhere = sf_find_anywhere(graph, arena),
+                 .patterns = scopes,
+                 .npatterns = count};
     s.found = SF_ARRAY(arena, s.npatterns, bool);
     s.begun = SF_ARRAY(arena, s.npatterns, bool);
     s.stage = SF_ARRAY(arena, graph->nnodes, uint32_t);
@@ -104,6 +94,5 @@ sf_status sf_cut_by_scopes(const sf_graph *graph, const char *scopes, sf_arena *
             stage_node(&s, sf_top_node(graph, i));
     SF_TRY(check_patterns(&s));
     *forward = s.stage;
-    *count = s.npatterns + 1;
     return SF_OK;
 }

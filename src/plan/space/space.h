@@ -10,7 +10,7 @@
 #define SF_PLAN_SPACE_SPACE_H
 
 #include "plan/pipeline/pipeline.h"
-#include "plan/plan.h"
+#include "plan/spec.h"
 #include "sheaf/space.h"
 
 /* Strings are in the arena of the space, and never NULL. */
@@ -49,19 +49,9 @@ sf_status sf_space_add_order(sf_space *space, const sf_said_order *said, sf_diag
 /* What `how` of a transformation that is no factor is called; NULL past the last. */
 const char *sf_transformation_name(int index);
 
-/* The order of tasks by name, or as a table, where no orders are said; both NULL: the search finds one. */
-typedef struct sf_space_request {
-    const char *recipe;   /* or NULL */
-    const char *schedule; /* a name, */
-    const sf_schedule *table;
-    const sf_mesh *mesh; /* of the devices of a group; NULL: as splits need it */
-    int npins;           /* that hold on it */
-    const char *const *pins;
-    const char *recompute; /* scopes, or NULL */
-} sf_space_request;
-
-/* The plan; *out is for sf_plan_free. */
-sf_status sf_space_make(const sf_space *space, const sf_space_request *request, sf_diag *diag,
-                        sf_plan **out);
+/* The plan; *out is for sf_plan_free. Of the specification: the mesh of the devices of a group, or what splits need; the recipe
+ * of devices that are left over; pins; the order of tasks where no orders are said, or the search finds one; and recompute,
+ * beside the scopes that transformations name. */
+sf_status sf_space_make(const sf_space *space, const sf_spec *spec, sf_diag *diag, sf_plan **out);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct shard {
 
 typedef struct making {
     const sf_space *space;
-    const sf_space_request *request;
+    const sf_spec *spec;
     sf_diag *diag;
     sf_arena *arena;
     uint32_t nmicrobatches;

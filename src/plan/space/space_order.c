@@ -188,10 +188,10 @@ static sf_status take_schedule(const making *m, const sf_pipe *pipe, sf_schedule
     if (m->space->norders > 0)
         return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
                        "orders are completed by a search: a schedule cannot be given as well");
-    if (m->request->table) {
-        *out = *m->request->table;
+    if (m->spec->table) {
+        *out = *m->spec->table;
     } else {
-        SF_TRY(sf_schedule_parse(m->request->schedule, &kind, m->diag));
+        SF_TRY(sf_schedule_parse(m->spec->schedule, &kind, m->diag));
         SF_TRY(sf_schedule_make(kind, pipe, NULL, m->arena, out, m->diag));
     }
     if (out->pipe.nstages != pipe->nstages || out->pipe.nmicrobatches != pipe->nmicrobatches)
@@ -218,11 +218,11 @@ sf_status space_find_order(making *m)
     for (size_t i = 0; i < (size_t)m->nstages * m->nmicrobatches; i++)
         hosts[i] = m->sets[m->set_of[i]].groups;
     pipe.hosts = hosts;
-    bool given = m->request->schedule || m->request->table;
+    bool given = m->spec->schedule || m->spec->table;
     SF_TRY(given ? take_schedule(m, &pipe, &schedule) : search_order(m, &stages, &pipe, &schedule));
     sf_schedule_choice choice = {.table = &schedule};
-    if (given && !m->request->table)
-        choice.name = m->request->schedule;
+    if (given && !m->spec->table)
+        choice.name = m->spec->schedule;
     return sf_pipeline_make(graph, m->nstages, m->forward, m->ngroups, m->nmicrobatches, &choice,
                             m->arena, m->diag, &m->pipeline);
 }

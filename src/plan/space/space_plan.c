@@ -76,8 +76,8 @@ static sf_status add_axes(meshing *k)
     const sf_space *space = k->m->space;
     int axis, batch = batch_parts(space, SF_IN_SPACE);
     k->axis_of = SF_ARRAY(k->m->arena, space->ntrans + 1, int);
-    if (k->m->request->mesh)
-        k->mesh = *k->m->request->mesh;
+    if (k->m->spec->mesh)
+        k->mesh = *k->m->spec->mesh;
     axis = sf_mesh_axis(&k->mesh, sf_str_of("data"));
     if (batch > 1 && axis >= 0 && k->mesh.axes[axis].size != batch)
         return sf_fail(k->m->diag, SF_EUSAGE, SF_NOWHERE,
@@ -94,13 +94,13 @@ static sf_status add_axes(meshing *k)
 /* Adds the axis of the recipe that is not there, with the devices that are left over. */
 static sf_status add_recipe(meshing *k, int left)
 {
-    const char *const *axes = sf_recipe_axes(k->m->request->recipe);
+    const char *const *axes = sf_recipe_axes(k->m->spec->recipe);
     const char *missing = NULL;
     int count = 0, at;
     if (!axes)
         return sf_fail(k->m->diag, SF_EUSAGE, SF_NOWHERE,
                        "\"%.100s\" is no recipe for the rest: take one by itself, such as dp",
-                       k->m->request->recipe);
+                       k->m->spec->recipe);
     for (int a = 0; axes[a]; a++)
         if (sf_mesh_axis(&k->mesh, sf_str_of(axes[a])) < 0) {
             missing = axes[a];
@@ -109,7 +109,7 @@ static sf_status add_recipe(meshing *k, int left)
     if (count > 1)
         return sf_fail(k->m->diag, SF_EUSAGE, SF_NOWHERE,
                        "recipe %s would split along %d more axes: say how, with transformations",
-                       k->m->request->recipe, count);
+                       k->m->spec->recipe, count);
     return missing && left > 1 ? add_axis(k, missing, left, &at) : SF_OK;
 }
 
@@ -120,7 +120,7 @@ static sf_status find_group_mesh(meshing *k)
     int parts = sf_mesh_size(&k->mesh), left = m->group_size / (parts > 0 ? parts : 1);
     if (k->mesh.naxes == 0)
         parts = 1, left = m->group_size;
-    if (m->group_size % parts == 0 && m->request->recipe)
+    if (m->group_size % parts == 0 && m->spec->recipe)
         SF_TRY(add_recipe(k, left));
     parts = k->mesh.naxes ? sf_mesh_size(&k->mesh) : 1;
     if (parts == m->group_size)
@@ -155,16 +155,16 @@ static sf_mesh with_groups(const meshing *k, bool staged, int *axis)
 
 static const char *join_recipes(const meshing *k)
 {
-    const sf_space_request *request = k->m->request;
+    const sf_spec *spec = k->m->spec;
     bool batch = batch_parts(k->m->space, SF_IN_SPACE) > 1;
-    bool rest = request->recipe && k->mesh.naxes > 0;
+    bool rest = spec->recipe && k->mesh.naxes > 0;
     if (!batch)
-        return rest ? request->recipe : NULL;
-    if (!rest || strcmp(request->recipe, "dp") == 0)
+        return rest ? spec->recipe : NULL;
+    if (!rest || strcmp(spec->recipe, "dp") == 0)
         return "dp";
-    size_t length = strlen(request->recipe) + 4;
+    size_t length = strlen(spec->recipe) + 4;
     char *both = sf_arena_alloc(k->m->arena, length);
-    snprintf(both, length, "dp+%s", request->recipe);
+    snprintf(both, length, "dp+%s", spec->recipe);
     return both;
 }
 
@@ -205,32 +205,44 @@ static sf_status co_shard(const making *m, sf_plan *plan)
                       said->how);
     }
     if (status == SF_OK && parts > 1)
-        sf_plan_co_shard(plan, text.text, parts);
+        sf_plan_co_shard(plan, 1, &(sf_co_shard){text.text, "", parts});
     sf_buf_free(&text);
     return status;
 }
 
-/* All scopes that are computed again; all ops: in each layer, and what is cheap. */
+static void add_scopes(const making *m, const sf_recompute_spec *more, sf_recompute_spec *out)
+{
+    sf_recompute_scope *all = SF_ARRAY(m->arena, out->nscopes + more->nscopes, sf_recompute_scope);
+    for (size_t s = 0; s < out->nscopes; s++)
+        all[s] = out->scopes[s];
+    for (size_t s = 0; s < more->nscopes; s++)
+        all[out->nscopes + s] = more->scopes[s];
+    out->scopes = all;
+    out->nscopes += more->nscopes;
+    out->kind = SF_RECOMPUTE_SCOPES;
+}
+
+/* All scopes that are recomputed; all ops: in each layer, and what is cheap. */
 static sf_status recompute(const making *m, sf_plan *plan)
 {
     const sf_space *space = m->space;
-    sf_buf scopes = {0};
-    bool all = false;
-    if (m->request->recompute)
-        sf_buf_puts(&scopes, m->request->recompute);
+    sf_recompute_spec how = m->spec->recompute, more;
+    bool is_word = how.kind > SF_RECOMPUTE_NONE && how.kind < SF_RECOMPUTE_SCOPES;
     for (size_t i = 0; i < space->ntrans; i++) {
+        const char *ops = space->trans[i].ops;
         if (!is_recompute(&space->trans[i]))
             continue;
-        all = all || !*space->trans[i].ops;
-        sf_buf_printf(&scopes, "%s%s", scopes.length ? "," : "", space->trans[i].ops);
+        if (is_word)
+            return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
+                           "recompute is said by a transformation, and again beside it");
+        if (!*ops) {
+            how = (sf_recompute_spec){.kind = SF_RECOMPUTE_FULL, .layers = 1};
+            break;
+        }
+        SF_TRY(sf_recompute_read(ops, m->arena, m->diag, &more));
+        add_scopes(m, &more, &how);
     }
-    sf_status status = sf_plan_recompute(space->graph, plan,
-                                         all             ? "full"
-                                         : scopes.length ? scopes.text
-                                                         : NULL,
-                                         m->diag);
-    sf_buf_free(&scopes);
-    return status;
+    return sf_plan_recompute(space->graph, plan, &how, m->diag);
 }
 
 static sf_status fill_plan(const meshing *k, bool staged, int axis, sf_plan *plan)
@@ -238,7 +250,7 @@ static sf_status fill_plan(const meshing *k, bool staged, int axis, sf_plan *pla
     making *m = k->m;
     const sf_graph *graph = m->space->graph;
     sf_choice_list chosen = {0};
-    SF_TRY(sf_plan_add_pins(plan, m->request->npins, m->request->pins, m->diag));
+    SF_TRY(sf_plan_add_pins(plan, m->spec->npins, m->spec->pins, m->diag));
     SF_TRY(choose(k, &plan->mesh, &chosen));
     SF_TRY(sf_plan_propagate_chosen(graph, plan, chosen.count, chosen.at, m->diag));
     plan->micro_batches = (int)m->nmicrobatches;
@@ -261,7 +273,7 @@ static sf_status make_plan(making *m, sf_plan **out)
     bool staged = m->nstages > 1;
     if (staged)
         SF_TRY(space_find_order(m));
-    else if (m->request->schedule || m->request->table)
+    else if (m->spec->schedule || m->spec->table)
         return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
                        "a schedule is of stages, and nothing was assigned to several devices");
     sf_mesh mesh = with_groups(&k, staged, &axis);
@@ -278,11 +290,10 @@ static sf_status make_plan(making *m, sf_plan **out)
     return status;
 }
 
-sf_status sf_space_make(const sf_space *space, const sf_space_request *request, sf_diag *diag,
-                        sf_plan **out)
+sf_status sf_space_make(const sf_space *space, const sf_spec *spec, sf_diag *diag, sf_plan **out)
 {
     sf_arena arena = {0};
-    making m = {.space = space, .request = request, .diag = diag, .arena = &arena};
+    making m = {.space = space, .spec = spec, .diag = diag, .arena = &arena};
     *out = NULL;
     sf_status status = make_plan(&m, out);
     sf_arena_free(&arena);

@@ -99,7 +99,8 @@ static sf_status make_in_time(const trial *t, sf_plan **out)
     (*out)->micro_batches = t->other->micro_batches;
     if (r->plan->pipeline)
         SF_TRY(set_microbatches_of_pipeline(t, *out));
-    return sf_plan_recompute(r->graph, *out, t->other->recompute, t->diag);
+    sf_recompute_spec how = sf_recompute_of(t->other->recompute, &(*out)->arena);
+    return sf_plan_recompute(r->graph, *out, &how, t->diag);
 }
 
 static sf_status run_trial(void *context)

@@ -89,7 +89,7 @@ static void test_replaces(void **state)
     assert_false(sf_primitives_subgraph_op(list, 1, 0, &op)); /* of the step as it was */
     /* On one rank, and on two. */
     for (int ranks = 1; ranks <= 2; ranks++) {
-        sf_pin_options pin = {.mesh = ranks == 1 ? "data=1" : "data=2", .recipe = "dp"};
+        sf_plan_spec pin = {.mesh = ranks == 1 ? "data=1" : "data=2", .recipe = "dp"};
         sf_verify_options verify = {.steps = 2};
         assert_int_equal(sf_primitives_verify(list, &pin, &verify, NULL, &report, &culprit), SF_OK);
         sf_verify_free(report);
@@ -164,7 +164,7 @@ static void test_gradients(void **state)
                              .sketches = (const sf_sketch *const[]){forward, forward},
                              .backwards = (const sf_sketch *const[]){backward, backward}};
         assert_int_equal(sf_primitives_add(list, &said, NULL, NULL), SF_OK);
-        sf_pin_options pin = {.mesh = "data=2", .recipe = "dp"};
+        sf_plan_spec pin = {.mesh = "data=2", .recipe = "dp"};
         assert_int_equal(sf_primitives_verify(list, &pin, &(sf_verify_options){.steps = 2}, NULL,
                                               &report, &culprit),
                          wrong ? SF_EMISMATCH : SF_OK);

@@ -127,7 +127,7 @@ static sf_status verify(const char *kernel, int ranks, sf_diag *diag, int *culpr
     assert_int_equal(apply(list, kernel, NULL, &count), SF_OK);
     assert_int_equal(count, 2); /* a note with its name, and what it does */
     assert_string_equal(sf_primitives_text(list, 0), "layer_0.norm1: annotate primitive = call");
-    sf_status status = sf_primitives_verify(list, &(sf_pin_options){.recipe = "dp", .ranks = ranks},
+    sf_status status = sf_primitives_verify(list, &(sf_plan_spec){.recipe = "dp", .ranks = ranks},
                                             &(sf_verify_options){.steps = 1, .threads = 1}, diag,
                                             &report, culprit);
     sf_verify_free(report);

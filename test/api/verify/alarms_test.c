@@ -65,7 +65,7 @@ static sf_graph *load(const struct step *step)
 /* NULL where the recipe does not apply. */
 static sf_plan *pin(const sf_graph *graph, const char *recipe, int ranks)
 {
-    sf_pin_options options = {.recipe = recipe, .ranks = ranks};
+    sf_plan_spec options = {.recipe = recipe, .ranks = ranks};
     sf_plan *plan = NULL;
     return sf_pin_step(graph, &options, NULL, &plan) == SF_OK ? plan : NULL;
 }

@@ -42,7 +42,7 @@ static sf_graph *load(const char *from, const char *to)
 
 static sf_plan *pin(const sf_graph *graph, const char *recipe, int ranks)
 {
-    sf_pin_options options = {.recipe = recipe, .ranks = ranks};
+    sf_plan_spec options = {.recipe = recipe, .ranks = ranks};
     sf_plan *plan;
     assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);
     return plan;

@@ -19,7 +19,7 @@
 #include "op/eval.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "plan/pipeline/pipeline_request.h"
+#include "plan/pipeline_request.h"
 #include "run/runner.h"
 #include "search/price/price_pipeline.h"
 #include "sheaf/sheaf.h"
@@ -83,7 +83,7 @@ static void compare(void *context, int rank, uint32_t result, const sf_tensor *j
 }
 
 /* NULL where the schedule does not run so many stages or turns, with the reason. */
-static sf_plan *pin(const sf_graph *graph, const sf_pin_options *options, char reason[300])
+static sf_plan *pin(const sf_graph *graph, const sf_plan_spec *options, char reason[300])
 {
     sf_diag *diag = sf_diag_new();
     sf_plan *plan = NULL;
@@ -99,7 +99,7 @@ static sf_plan *pin(const sf_graph *graph, const sf_pin_options *options, char r
     return plan;
 }
 
-static sf_plan *must_pin(const sf_graph *graph, const sf_pin_options *options)
+static sf_plan *must_pin(const sf_graph *graph, const sf_plan_spec *options)
 {
     char reason[300];
     sf_plan *plan = pin(graph, options, reason);
@@ -118,7 +118,7 @@ static void check_runs(step *s, const sf_plan *plan)
 }
 
 /* Runs the step in that many stages under every schedule and number of turns; returns how many suited. */
-static int check_schedules(step *s, const char *what, const sf_pin_options *like)
+static int check_schedules(step *s, const char *what, const sf_plan_spec *like)
 {
     static const int stages[] = {2, 4, 8}, microbatches[] = {1, 2, 4, 8};
     int ran = 0;
@@ -126,7 +126,7 @@ static int check_schedules(step *s, const char *what, const sf_pin_options *like
         for (int p = 0; p < 3; p++)
             for (int m = 0; m < 4; m++) {
                 char count[8], reason[300];
-                sf_pin_options options = *like;
+                sf_plan_spec options = *like;
                 snprintf(count, sizeof count, "%d", stages[p]);
                 snprintf(s->name, sizeof s->name, "%s: %s, %d stages, %d turns", what, schedules[k],
                          stages[p], microbatches[m]);
@@ -148,7 +148,7 @@ static void test_schedules_compute_the_step(void **state)
     (void)state;
     for (int tied = 0; tied < 2; tied++) {
         step s = open_step(test_chain(8, 16, 4, tied));
-        int ran = check_schedules(&s, tied ? "tied" : "chain", &(sf_pin_options){0});
+        int ran = check_schedules(&s, tied ? "tied" : "chain", &(sf_plan_spec){0});
         print_message("%d pipelines\n", ran);
         assert_true(ran > 50);
         close_step(&s);
@@ -160,7 +160,7 @@ static void test_reports(void **state)
 {
     (void)state;
     step s = open_step(test_chain_reporting(8, 16, 4));
-    assert_true(check_schedules(&s, "reports", &(sf_pin_options){0}) > 50);
+    assert_true(check_schedules(&s, "reports", &(sf_plan_spec){0}) > 50);
     close_step(&s);
 }
 
@@ -170,18 +170,18 @@ static void test_needs_of_all_turns(void **state)
     (void)state;
     for (int balances = 0; balances < 2; balances++) {
         step s = open_step(test_chain_needing_all(8, 16, 4, balances));
-        sf_pin_options like = {.recompute = balances ? "full" : NULL};
+        sf_plan_spec like = {.recompute = balances ? "full" : NULL};
         assert_true(check_schedules(&s, balances ? "balanced" : "shares", &like) > 50);
         close_step(&s);
     }
 }
 
 /* What is computed again is so in its own stage. */
-static void test_recompute(void **state)
+static void test_with_recompute(void **state)
 {
     (void)state;
     step s = open_step(test_chain(8, 16, 4, false));
-    assert_true(check_schedules(&s, "again", &(sf_pin_options){.recompute = "full"}) > 50);
+    assert_true(check_schedules(&s, "again", &(sf_plan_spec){.recompute = "full"}) > 50);
     close_step(&s);
 }
 
@@ -191,11 +191,11 @@ static void test_groups_of_ranks(void **state)
     (void)state;
     for (int k = 0; k < SCHEDULES; k++) {
         step s = open_step(test_chain(8, 16, 4, true));
-        sf_pin_options options = {.stages = k == 2 || k == 4 ? "4" : "2",
-                                  .schedule = schedules[k],
-                                  .micro_batches = 4,
-                                  .recipe = "dp",
-                                  .ranks = 4};
+        sf_plan_spec options = {.stages = k == 2 || k == 4 ? "4" : "2",
+                                .schedule = schedules[k],
+                                .micro_batches = 4,
+                                .recipe = "dp",
+                                .ranks = 4};
         snprintf(s.name, sizeof s.name, "dp: %s", schedules[k]);
         sf_plan *plan = must_pin(s.graph, &options);
         check_runs(&s, plan);
@@ -213,7 +213,7 @@ typedef struct groups {
     sf_local *at[MOST_GROUPS];
 } groups;
 
-static groups open_groups(sf_graph *graph, const sf_pin_options *options)
+static groups open_groups(sf_graph *graph, const sf_plan_spec *options)
 {
     groups g = {.graph = graph, .plan = must_pin(graph, options)};
     g.count = sf_plan_groups(g.plan);
@@ -237,9 +237,9 @@ static void test_state_stands_in_one_group(void **state)
     (void)state;
     for (int k = 0; k < SCHEDULES; k++) {
         groups g = open_groups(test_chain(8, 16, 4, false),
-                               &(sf_pin_options){.stages = k == 2 || k == 4 ? "8" : "4",
-                                                 .schedule = schedules[k],
-                                                 .micro_batches = 4});
+                               &(sf_plan_spec){.stages = k == 2 || k == 4 ? "8" : "4",
+                                               .schedule = schedules[k],
+                                               .micro_batches = 4});
         assert_int_equal(g.count, 4);
         int held[MOST_GROUPS] = {0};
         for (uint32_t w = 0; w < 8; w++) {
@@ -281,7 +281,7 @@ static void test_sums_are_sent_once(void **state)
         enum { WIDTH = 6, BATCH = 32 }; /* no turn is as large as weights are */
         groups g = open_groups(
             test_chain(8, BATCH, WIDTH, true),
-            &(sf_pin_options){.stages = "4", .schedule = "1f1b", .micro_batches = microbatches});
+            &(sf_plan_spec){.stages = "4", .schedule = "1f1b", .micro_batches = microbatches});
         for (int i = 0; i < g.count; i++) {
             int sent = count_messages(g.at[i], SF_OP_SEND, WIDTH * WIDTH);
             int received = count_messages(g.at[i], SF_OP_RECEIVE, WIDTH * WIDTH);
@@ -306,7 +306,7 @@ static void test_surveys(void **state)
         for (int k = 0; k < 2; k++) {
             groups g = open_groups(
                 test_chain_needing_all(8, BATCH, WIDTH, balances),
-                &(sf_pin_options){.stages = "4", .schedule = schedules[k], .micro_batches = TURNS});
+                &(sf_plan_spec){.stages = "4", .schedule = schedules[k], .micro_batches = TURNS});
             bool surveys = !balances || k == 1;
             for (int i = 0; i < g.count; i++) {
                 int forward = i == STAGES - 1 ? 0 : TURNS, backward = i == 0 ? 0 : TURNS;
@@ -413,9 +413,9 @@ static void test_wrong_messages_are_found(void **state)
     int mutants = 0;
     for (int k = 0; k < SCHEDULES; k++) {
         groups g = open_groups(test_chain(8, 16, 4, true),
-                               &(sf_pin_options){.stages = k == 2 || k == 4 ? "8" : "4",
-                                                 .schedule = schedules[k],
-                                                 .micro_batches = 4});
+                               &(sf_plan_spec){.stages = k == 2 || k == 4 ? "8" : "4",
+                                               .schedule = schedules[k],
+                                               .micro_batches = 4});
         assert_false(is_found(&g));
         for (int i = 0; i < g.count; i++)
             for (uint32_t place = 0; place < g.at[i]->graph->top->nnodes; place++)
@@ -471,18 +471,17 @@ static void test_spoiled_schedules(void **state)
         sf_buf text = {0};
         sf_diag *diag = sf_diag_new();
         sf_plan *plan = must_pin(
-            s.graph,
-            &(sf_pin_options){.stages = "4", .schedule = names[i % 4], .micro_batches = 4});
+            s.graph, &(sf_plan_spec){.stages = "4", .schedule = names[i % 4], .micro_batches = 4});
         sf_pipeline *pipeline = sf_pipeline_copy(plan->pipeline, s.graph, &arena);
         for (int times = i % 3; times >= 0; times--)
             spoil_schedule(&pipeline->schedule, &dice);
         sf_schedule_write(&pipeline->schedule, &text);
-        sf_pipeline_request request = {.stages = "4",
-                                       .table = &pipeline->schedule,
-                                       .microbatches = pipeline->schedule.pipe.nmicrobatches};
+        sf_spec spec = {.stages = {.kind = SF_STAGES_COUNT, .count = 4},
+                        .table = &pipeline->schedule};
+        sf_pipeline_costs costs = {0};
         sf_pipeline made;
         sf_plan_free(plan);
-        if (sf_pipeline_by(s.graph, &request, &arena, diag, &made) != SF_OK) {
+        if (sf_pipeline_by(s.graph, &spec, &costs, &arena, diag, &made) != SF_OK) {
             refused++;
         } else {
             made.axis = 0;
@@ -517,7 +516,7 @@ static void check_verified(const char *name, const sf_graph *graph, const sf_pla
     sf_diag_free(diag);
 }
 
-static void verify_micro(const char *name, const sf_graph *graph, const sf_pin_options *options)
+static void verify_micro(const char *name, const sf_graph *graph, const sf_plan_spec *options)
 {
     sf_plan *plan = must_pin(graph, options);
     check_verified(name, graph, plan, options->schedule);
@@ -558,9 +557,9 @@ static void test_spoiled_models(void **state)
         sf_graph *graph = test_step(cases[c].name);
         int refused = 0;
         for (int i = 0; i < MUTANTS; i++) {
-            sf_plan *plan = must_pin(graph, &(sf_pin_options){.stages = cases[c].stages,
-                                                              .schedule = cases[c].schedule,
-                                                              .micro_batches = 2});
+            sf_plan *plan = must_pin(graph, &(sf_plan_spec){.stages = cases[c].stages,
+                                                            .schedule = cases[c].schedule,
+                                                            .micro_batches = 2});
             bool taken = spoil_plan(graph, plan, i % 2, &dice);
             refused += !taken;
             if (taken) {
@@ -586,9 +585,9 @@ static void test_models(void **state)
         for (int k = 0; k < SCHEDULES; k++) {
             if (test_sanitized() && ((size_t)k + i) % 2)
                 continue;
-            sf_pin_options options = {.stages = k == 2 || k == 4 ? "4" : "2",
-                                      .schedule = schedules[k],
-                                      .micro_batches = 2};
+            sf_plan_spec options = {.stages = k == 2 || k == 4 ? "4" : "2",
+                                    .schedule = schedules[k],
+                                    .micro_batches = 2};
             verify_micro(names[i], graph, &options);
         }
         sf_graph_free(graph);
@@ -603,12 +602,12 @@ static void test_models_are_split_in_groups(void **state)
     sf_graph *graph = test_step("gpt-micro");
     for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
         for (int recomputed = 0; recomputed < 2; recomputed++) {
-            sf_pin_options options = {.stages = recomputed ? "4" : "2",
-                                      .schedule = recomputed ? "zb-v" : "1f1b",
-                                      .micro_batches = 2,
-                                      .recipe = recipes[r],
-                                      .ranks = 4,
-                                      .recompute = recomputed ? "layer" : NULL};
+            sf_plan_spec options = {.stages = recomputed ? "4" : "2",
+                                    .schedule = recomputed ? "zb-v" : "1f1b",
+                                    .micro_batches = 2,
+                                    .recipe = recipes[r],
+                                    .ranks = 4,
+                                    .recompute = recomputed ? "layer" : NULL};
             verify_micro(recipes[r], graph, &options);
         }
     sf_graph_free(graph);
@@ -620,7 +619,7 @@ int main(void)
         cmocka_unit_test(test_schedules_compute_the_step),
         cmocka_unit_test(test_reports),
         cmocka_unit_test(test_needs_of_all_turns),
-        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_with_recompute),
         cmocka_unit_test(test_groups_of_ranks),
         cmocka_unit_test(test_state_stands_in_one_group),
         cmocka_unit_test(test_sums_are_sent_once),

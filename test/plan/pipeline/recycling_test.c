@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "plan/pipeline/pipeline_request.h"
 #include "plan/pipeline/stage_costs.h"
+#include "plan/pipeline_request.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 
@@ -91,7 +91,7 @@ static void test_what_are_no_rounds_is_refused(void **state)
         sf_diag *diag = sf_diag_new();
         sf_graph *graph = test_step(table[i].step);
         sf_plan *plan = NULL;
-        sf_pin_options options = {
+        sf_plan_spec options = {
             .stages = table[i].stages, .schedule = table[i].schedule, .micro_batches = 2};
         assert_int_equal(sf_pin_step(graph, &options, diag, &plan), table[i].status);
         bool found = false;
@@ -110,8 +110,11 @@ static sf_pipeline pipeline_of(const sf_graph *graph, const char *stages, const 
 {
     sf_pipeline out;
     sf_diag *diag = sf_diag_new();
-    sf_pipeline_request request = {.stages = stages, .schedule = schedule, .microbatches = 4};
-    if (sf_pipeline_by(graph, &request, arena, diag, &out) != SF_OK)
+    sf_plan_spec said = {.stages = stages, .schedule = schedule, .micro_batches = 4};
+    sf_pipeline_costs costs = {0};
+    sf_spec spec;
+    assert_int_equal(sf_spec_read(&said, arena, diag, &spec), SF_OK);
+    if (sf_pipeline_by(graph, &spec, &costs, arena, diag, &out) != SF_OK)
         fail_msg("%s stages by %s: %s", stages, schedule, sf_diag_text(diag, 0));
     sf_diag_free(diag);
     return out;
@@ -175,12 +178,12 @@ static void test_they_run(void **state)
         sf_diag *diag = sf_diag_new();
         sf_plan *plan = NULL;
         sf_verify_report *report = NULL;
-        sf_pin_options options = {.stages = table[i].stages,
-                                  .schedule = table[i].schedule,
-                                  .micro_batches = 2,
-                                  .recipe = table[i].recipe,
-                                  .recompute = table[i].recompute,
-                                  .ranks = table[i].ranks};
+        sf_plan_spec options = {.stages = table[i].stages,
+                                .schedule = table[i].schedule,
+                                .micro_batches = 2,
+                                .recipe = table[i].recipe,
+                                .recompute = table[i].recompute,
+                                .ranks = table[i].ranks};
         if (sf_pin_step(graph, &options, diag, &plan) != SF_OK ||
             sf_plan_check(plan, graph, 0, diag) != SF_OK ||
             sf_verify_plan(graph, plan, &(sf_verify_options){.steps = 2}, diag, &report) != SF_OK)

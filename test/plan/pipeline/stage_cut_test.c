@@ -193,11 +193,10 @@ static void test_scopes_begin_stages(void **state)
     sf_arena arena = {0};
     sf_diag *diag = sf_diag_new();
     sf_stages stages;
-    uint32_t *forward, count;
-    assert_int_equal(sf_cut_by_scopes(graph, "layer_0,layer_1", &arena, diag, &forward, &count),
-                     SF_OK);
-    assert_int_equal(count, 3);
-    assert_int_equal(sf_stages_complete(graph, count, forward, &arena, diag, &stages), SF_OK);
+    uint32_t *forward;
+    const char *const two[] = {"layer_0", "layer_1"};
+    assert_int_equal(sf_cut_by_scopes(graph, 2, two, &arena, diag, &forward), SF_OK);
+    assert_int_equal(sf_stages_complete(graph, 3, forward, &arena, diag, &stages), SF_OK);
     assert_int_equal(sf_stages_check(graph, &stages, diag, NULL), SF_OK);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
@@ -210,13 +209,15 @@ static void test_scopes_begin_stages(void **state)
             assert_int_equal(stages.of_node[node->id], 2);
     }
     static const struct {
-        const char *scopes, *says;
-    } wrong[] = {{"layer_7", "\"layer_7\" is no scope of the forward pass"},
-                 {"layer_1,layer_0", "comes after the beginning of a later stage"},
-                 {"layer_1,layer_1", "\"layer_1\" cannot begin two stages"}};
+        uint32_t count;
+        const char *scopes[2], *says;
+    } wrong[] = {{1, {"layer_7"}, "\"layer_7\" is no scope of the forward pass"},
+                 {2, {"layer_1", "layer_0"}, "comes after the beginning of a later stage"},
+                 {2, {"layer_1", "layer_1"}, "\"layer_1\" cannot begin two stages"}};
     for (int w = 0; w < 3; w++) {
-        assert_int_equal(sf_cut_by_scopes(graph, wrong[w].scopes, &arena, diag, &forward, &count),
-                         SF_EUSAGE);
+        assert_int_equal(
+            sf_cut_by_scopes(graph, wrong[w].count, wrong[w].scopes, &arena, diag, &forward),
+            SF_EUSAGE);
         assert_non_null(strstr(sf_diag_text(diag, w), wrong[w].says));
     }
     sf_diag_free(diag);

@@ -198,7 +198,7 @@ static void test_all_is_repeated(void **state)
     sf_diag *diag = sf_diag_new();
     sf_plan *plan;
     const char *pin = "w=R@data";
-    sf_pin_options options = {.size = sizeof options, .mesh = "data=4", .npins = 1, .pins = &pin};
+    sf_plan_spec options = {.size = sizeof options, .mesh = "data=4", .npins = 1, .pins = &pin};
     assert_int_equal(sf_pin_step(graph, &options, diag, &plan), SF_OK);
     assert_true(sf_find_repeated(graph, plan).share == 0.75);
     assert_int_equal(sf_diag_count(diag), 1);

@@ -103,8 +103,8 @@ static sf_status make(const sf_graph *graph, const wanted *it, sf_diag *diag, sf
     }
     if (status == SF_OK)
         status = sf_space_plan(space,
-                               &(sf_space_options){.recipe = *recipe ? recipe : NULL,
-                                                   .schedule = *schedule ? schedule : NULL},
+                               &(sf_plan_spec){.recipe = *recipe ? recipe : NULL,
+                                               .schedule = *schedule ? schedule : NULL},
                                diag, out);
     sf_space_free(space);
     return status;

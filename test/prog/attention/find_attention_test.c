@@ -271,10 +271,10 @@ static void test_finds_in_time(void **state)
     assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", NULL, diag, &graph), SF_OK);
     graph->kernels = SF_KERNELS_ALL;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sf_pin_options pin = {.mesh = "data=1",
-                              .recipe = "dp",
-                              .micro_batches = rows[i].micro_batches,
-                              .recompute = rows[i].recomputed};
+        sf_plan_spec pin = {.mesh = "data=1",
+                            .recipe = "dp",
+                            .micro_batches = rows[i].micro_batches,
+                            .recompute = rows[i].recomputed};
         sf_plan *plan;
         assert_int_equal(sf_pin_step(graph, &pin, diag, &plan), SF_OK);
         sf_local *local = test_local(graph, plan, 0);

@@ -33,7 +33,7 @@ static ground open_ground(const char *step, const char *recipe, int ranks)
     assert_int_equal(sf_cluster_open("1x8xV100", NULL, &g.cluster), SF_OK);
     assert_int_equal(sf_mesh_costs(g.cluster, &g.plan->mesh, &g.arena, NULL, &g.costs), SF_OK);
     sf_plan *marked = sf_plan_copy(g.plan, g.graph);
-    assert_int_equal(sf_plan_recompute(g.graph, marked, "full", NULL), SF_OK);
+    assert_int_equal(test_recompute(g.graph, marked, "full", NULL), SF_OK);
     g.recomputed =
         sf_arena_copy(&g.arena, marked->recomputed, g.graph->nnodes * sizeof *g.recomputed);
     sf_plan_free(marked);

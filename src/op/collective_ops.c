@@ -181,6 +181,14 @@ const sf_opdef sf_op_all_reduce = {
     .linear = linear_sum,
     .flops = flops_collective,
     .eval = eval_collective,
+    .collective = SF_ALL_REDUCE + 1,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use =
+             "%r = \"sheaf.all_reduce\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> "
+             "({\n" SF_SAMPLE_BODY("add") "  }) : (tensor<3x4xf32>) -> tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };
 
 const sf_opdef sf_op_all_gather = {
@@ -198,6 +206,14 @@ const sf_opdef sf_op_all_gather = {
     .factors = factors_collective,
     .linear = sf_linear_all,
     .eval = eval_collective,
+    .collective = SF_ALL_GATHER + 1,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use =
+             "%r = \"sheaf.all_gather\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> : "
+             "(tensor<3x4xf32>) -> tensor<2x3x4xf32>",
+         .results = "%r",
+         .types = "tensor<2x3x4xf32>"},
 };
 
 const sf_opdef sf_op_reduce_scatter = {
@@ -217,6 +233,13 @@ const sf_opdef sf_op_reduce_scatter = {
     .linear = linear_sum,
     .flops = flops_collective,
     .eval = eval_collective,
+    .collective = SF_REDUCE_SCATTER + 1,
+    .sample = {.arguments = "%a: tensor<2x3x4xf32>",
+               .use = "%r = \"sheaf.reduce_scatter\"(%a) <{axes = 1 : i64, size = 2 : i64, number "
+                      "= 0 : i64}> "
+                      "({\n" SF_SAMPLE_BODY("add") "  }) : (tensor<2x3x4xf32>) -> tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };
 
 const sf_opdef sf_op_all_to_all = {
@@ -234,6 +257,14 @@ const sf_opdef sf_op_all_to_all = {
     .factors = factors_collective,
     .linear = sf_linear_first,
     .eval = eval_collective,
+    .collective = SF_ALL_TO_ALL + 1,
+    .sample =
+        {.arguments = "%a: tensor<2x3x4xf32>",
+         .use =
+             "%r = \"sheaf.all_to_all\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> : "
+             "(tensor<2x3x4xf32>) -> tensor<2x3x4xf32>",
+         .results = "%r",
+         .types = "tensor<2x3x4xf32>"},
 };
 
 const sf_opdef sf_op_permute = {
@@ -251,4 +282,11 @@ const sf_opdef sf_op_permute = {
     .factors = factors_collective,
     .linear = sf_linear_first,
     .eval = eval_collective,
+    .collective = SF_PERMUTE + 1,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use = "%r = \"sheaf.permute\"(%a) <{axes = 3 : i64, size = 4 : i64, number = 0 : i64}> : "
+                "(tensor<3x4xf32>) -> tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };

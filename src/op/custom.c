@@ -373,4 +373,5 @@ const sf_opdef sf_op_custom_call = {
     .factors = factors_custom,
     .linear = linear_custom,
     .eval = eval_custom,
+    .cost = SF_COST_HEAVY,
 };

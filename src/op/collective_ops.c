@@ -121,10 +121,10 @@ static void factors_collective(const sf_op *op, sf_factoring *out)
         sf_factors_whole(op, out);
         return;
     }
+    const sf_collective_info *info = sf_collective_get(sf_op_collective(op->def));
+    int rows_in = info->in_blocks, rows_out = info->out_blocks;
     for (int i = 0; i < op->noperands; i++) {
-        const sf_type *in = op->in[i], *to = op->out[i];
-        int rows_in = in->rank > to->rank || op->def->id == SF_OP_ALL_TO_ALL;
-        int rows_out = to->rank > in->rank || op->def->id == SF_OP_ALL_TO_ALL;
+        const sf_type *in = op->in[i];
         for (int d = rows_in; d < in->rank; d++) {
             int factor = sf_factor_add(out, in->dims[d], SF_MAP, SF_MONOID_NONE);
             sf_factor_walk(out, i, d, factor);

@@ -239,13 +239,13 @@ static sf_monoid monoid_of_partial(const sf_moves *m, const sf_moving *move)
 
 static bool goes_together(sf_move_kind kind)
 {
-    return sf_is_reduction(kind) || kind == SF_MOVE_GATHER;
+    return sf_move_reduces(kind) || kind == SF_MOVE_GATHER;
 }
 
 static bool is_alike(const sf_moves *m, const sf_moving *a, const sf_moving *b)
 {
     return a->kind == b->kind && a->axes == b->axes && a->phase == b->phase &&
-           (!sf_is_reduction(a->kind) || monoid_of_partial(m, a) == monoid_of_partial(m, b)) &&
+           (!sf_move_reduces(a->kind) || monoid_of_partial(m, a) == monoid_of_partial(m, b)) &&
            sf_type_of(m->graph, a->value)->dtype == sf_type_of(m->graph, b->value)->dtype;
 }
 

@@ -75,15 +75,10 @@ typedef struct sf_moves {
 sf_status sf_moves_of(const sf_graph *graph, const sf_plan *plan, sf_arena *arena, sf_diag *diag,
                       sf_moves **out);
 
-static inline bool sf_is_reduction(sf_move_kind kind)
-{
-    return kind == SF_MOVE_REDUCE || kind == SF_MOVE_SCATTER;
-}
-
 /* It stands behind what makes its operand, else before who wants it. */
 static inline bool sf_starts_early(const sf_moving *move)
 {
-    return sf_is_reduction(move->kind) || (move->kind == SF_MOVE_GATHER && move->wanted == SF_NONE);
+    return sf_move_reduces(move->kind) || (move->kind == SF_MOVE_GATHER && move->wanted == SF_NONE);
 }
 
 /* Bytes of a rank's piece before it or after it, whichever are more. */

@@ -56,7 +56,7 @@ uint32_t sf_inst_changed(const sf_inst *inst)
     if (inst->kind == SF_INST_WHILE)
         return inst->nest->nresults;
     if (inst->kind == SF_INST_COMM)
-        return inst->exchange->kind == SF_ALL_REDUCE ? inst->nout : 0;
+        return sf_collective_has_segments(inst->exchange->kind) ? inst->nout : 0;
     if (inst->kind != SF_INST_CALL)
         return 0;
     return inst->call->op.def->updates ? inst->nout : 0;

@@ -62,8 +62,7 @@ typedef struct slack {
 static void see_slack(void *context, const sf_priced_move *move)
 {
     slack *s = context;
-    if (!s->efforts->slack[move->value] ||
-        (move->kind != SF_MOVE_REDUCE && move->kind != SF_MOVE_SCATTER))
+    if (!s->efforts->slack[move->value] || !sf_move_reduces(move->kind))
         return;
     s->seconds += move->seconds;
     s->exposed += move->exposed;

@@ -31,7 +31,7 @@ turn_landing turn_land(const turning *t, uint32_t index)
     const sf_moving *move = &b->moves->moves[index];
     const sf_type *whole = sf_type_of(t->step, move->value);
     const sf_type *piece = local_type(b, whole, b->moves->versions[move->from].layout);
-    turn_landing l = {.move = index, .is_sum = sf_is_reduction(move->kind)};
+    turn_landing l = {.move = index, .is_sum = sf_move_reduces(move->kind)};
     bool adds = l.is_sum && monoid_of(t, &l) == SF_MONOID_ADD;
     l.type = !l.is_sum ? local_rows(b, t->turns, piece)
              : adds    ? sf_type_with(b->graph->pool, piece, sum_type(piece->dtype))

@@ -255,11 +255,11 @@ static uint32_t find_unsettled(const turning *t)
     int64_t most = little_bytes(t);
     uint32_t first = SF_NONE;
     for (uint32_t i = 0; i < m->nmoves; i++) {
-        bool is_sum = sf_is_reduction(m->moves[i].kind);
+        bool is_sum = sf_move_reduces(m->moves[i].kind);
         bool is_much = !is_sum && sf_type_bytes(sf_type_of(t->step, m->moves[i].value)) > most;
         if (!t->blocks[i] || (!is_much && t->nloops <= MOST_LOOPS))
             continue;
-        if (first == SF_NONE || (!is_sum && sf_is_reduction(m->moves[first].kind)))
+        if (first == SF_NONE || (!is_sum && sf_move_reduces(m->moves[first].kind)))
             first = i;
     }
     return first;

@@ -134,7 +134,7 @@ uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t
 uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t run)
 {
     const sf_node *maker = sf_maker(p->t->step, move->value);
-    bool is_sum = sf_is_reduction(move->kind);
+    bool is_sum = sf_move_reduces(move->kind);
     return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, is_sum ? run : 0) : 0;
 }
 

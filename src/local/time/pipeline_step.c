@@ -95,7 +95,7 @@ static sf_value hold_sum(piping *p, const turn_landing *l, sf_value sum)
 static bool lands_here(const piping *p, const sf_moving *move, uint32_t run, bool is_received)
 {
     uint64_t hosts = pipe_landing_hosts(p, move, 0);
-    bool is_sum = sf_is_reduction(move->kind);
+    bool is_sum = sf_move_reduces(move->kind);
     if (run / p->nturns != pipe_first_run(p, move) / p->nturns)
         return false;
     if (p->wanted[pipe_instance(p, move->to, 0)] == 0 || (is_sum && is_received))

@@ -23,7 +23,8 @@
 typedef struct cook {
     const sf_graph *step;
     const sf_graph *graph; /* the step, or where it has loops, one turn of them */
-    const char **names;    /* clean, by argument */
+    const sf_recipe *recipe;
+    const char **names; /* clean, by argument */
     sf_uses uses;
     sf_arena arena;
     sf_plan *plan;
@@ -172,37 +173,17 @@ static void pin_gradients(cook *k, int axis, bool split)
 }
 
 /* Parameters that are in pieces when a step begins are gathered by it; those that it makes whole, by the step before. */
-static bool cook_zero(cook *k, int axis, bool gradients, bool parameters)
+static bool cook_zero(cook *k, int axis)
 {
     if (!cook_dp(k, axis))
         return false;
     k->least = least_size(k);
-    pin_gradients(k, axis, gradients);
-    pin_role(k, axis, SF_ROLE_PARAM, parameters);
+    pin_gradients(k, axis, k->recipe->gradients);
+    pin_role(k, axis, SF_ROLE_PARAM, k->recipe->parameters);
     if (pin_role(k, axis, SF_ROLE_STATE, true) == 0)
         return refuse_recipe(k, "no optimizer state of the step splits into %d equal parts",
                              k->plan->mesh.axes[axis].size);
     return true;
-}
-
-static bool cook_zero1(cook *k, int axis)
-{
-    return cook_zero(k, axis, false, false);
-}
-
-static bool cook_zero2(cook *k, int axis)
-{
-    return cook_zero(k, axis, true, false);
-}
-
-static bool cook_zero3(cook *k, int axis)
-{
-    return cook_zero(k, axis, true, true);
-}
-
-static bool cook_zero1_between(cook *k, int axis)
-{
-    return cook_zero(k, axis, false, true);
 }
 
 static bool cook_megatron(cook *k, int axis)
@@ -271,18 +252,26 @@ static const struct row {
     const char *axes[MOST_COOKS + 1]; /* one of each cook, and then NULL */
     cooking *cook[MOST_COOKS];
 } rows[] = {
-    {{"dp", "the batch over axis data"}, {"data"}, {cook_dp}},
-    {{"zero1", "dp, with optimizer state in pieces"}, {"data"}, {cook_zero1}},
-    {{"zero2", "zero1, with gradients in pieces"}, {"data"}, {cook_zero2}},
-    {{"zero3", "zero2, with parameters in pieces"}, {"data"}, {cook_zero3}},
-    {{"zero1-between", "zero1, with parameters in pieces between steps"},
+    {{"dp", "the batch over axis data", .alias = "ddp"}, {"data"}, {cook_dp}},
+    {{"zero1", "dp, with optimizer state in pieces", .state = true}, {"data"}, {cook_zero}},
+    {{"zero2", "zero1, with gradients in pieces", .state = true, .gradients = true},
      {"data"},
-     {cook_zero1_between}},
-    {{"megatron", "pairs of products by columns and rows over axis model"},
+     {cook_zero}},
+    {{"zero3", "zero2, with parameters in pieces", .alias = "fsdp", .state = true,
+      .gradients = true, .parameters = true},
+     {"data"},
+     {cook_zero}},
+    {{"zero1-between", "zero1, with parameters in pieces between steps", .state = true,
+      .parameters = true},
+     {"data"},
+     {cook_zero}},
+    {{"megatron", "pairs of products by columns and rows over axis model", .alias = "tp"},
      {"model"},
      {cook_megatron}},
-    {{"sequence", "the tokens of the batch over axis seq"}, {"seq"}, {cook_sequence}},
-    {{"expert", "the batch and the weights of experts over axis expert"},
+    {{"sequence", "the tokens of the batch over axis seq", .alias = "sp"},
+     {"seq"},
+     {cook_sequence}},
+    {{"expert", "the batch and the weights of experts over axis expert", .alias = "ep"},
      {"expert"},
      {cook_expert}},
     {{"2d", "dp over axis data and megatron over axis model"},
@@ -291,14 +280,6 @@ static const struct row {
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
-/* What others call them. */
-static const struct {
-    const char *name, *recipe;
-} aliases[] = {
-    {"ddp", "dp"}, {"fsdp", "zero3"}, {"tp", "megatron"}, {"sp", "sequence"}, {"ep", "expert"},
-};
-enum { ALIASES = sizeof aliases / sizeof *aliases };
-
 const sf_recipe *sf_recipe_nth(int index)
 {
     return index >= 0 && index < NROWS ? &rows[index].recipe : NULL;
@@ -306,13 +287,30 @@ const sf_recipe *sf_recipe_nth(int index)
 
 static const struct row *find_row(sf_str name)
 {
-    for (int i = 0; i < ALIASES; i++)
-        if (sf_str_is(name, aliases[i].name))
-            return find_row(sf_str_of(aliases[i].recipe));
-    for (int i = 0; i < NROWS; i++)
-        if (sf_str_is(name, rows[i].recipe.name))
+    for (int i = 0; i < NROWS; i++) {
+        const sf_recipe *recipe = &rows[i].recipe;
+        if (sf_str_is(name, recipe->name) || (recipe->alias && sf_str_is(name, recipe->alias)))
             return &rows[i];
+    }
     return NULL;
+}
+
+const sf_recipe *sf_recipe_of_state(const char *names)
+{
+    for (const char *at = names; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
+        const struct row *row = find_row((sf_str){at, strcspn(at, "+")});
+        if (row && row->recipe.state)
+            return &row->recipe;
+    }
+    return NULL;
+}
+
+const sf_recipe *sf_recipe_of_parameters(bool gradients)
+{
+    const sf_recipe *recipe = &rows[0].recipe;
+    for (int i = 0; !recipe->parameters || recipe->gradients != gradients; i++)
+        recipe = &rows[i].recipe;
+    return recipe;
 }
 
 const char *const *sf_recipe_axes(const char *name)
@@ -356,8 +354,9 @@ static sf_status fail_unknown(sf_str name, sf_diag *diag)
         sf_buf_printf(&list, "%s%s", i ? ", " : "", rows[i].recipe.name);
         sf_nearest_try(&nearest, rows[i].recipe.name);
     }
-    for (int i = 0; i < ALIASES; i++)
-        sf_nearest_try(&nearest, aliases[i].name);
+    for (int i = 0; i < NROWS; i++)
+        if (rows[i].recipe.alias)
+            sf_nearest_try(&nearest, rows[i].recipe.alias);
     if (nearest.best)
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no recipe \"%.*s\"; did you mean \"%s\"?",
                 SF_STR_ARGS(name), nearest.best);
@@ -397,10 +396,12 @@ static bool try_recipe_mesh(cook *k, const menu *m, const sf_mesh *mesh)
     k->plan = sf_plan_new(k->step, mesh);
     k->plan->recipe = sf_arena_string(&k->plan->arena, m->name, strlen(m->name));
     k->capacity = 0;
-    for (int r = 0; r < m->nrows; r++)
+    for (int r = 0; r < m->nrows; r++) {
+        k->recipe = &m->rows[r]->recipe;
         for (int a = 0; m->rows[r]->axes[a]; a++)
             if (!m->rows[r]->cook[a](k, sf_mesh_axis(mesh, sf_str_of(m->rows[r]->axes[a]))))
                 return false;
+    }
     return true;
 }
 

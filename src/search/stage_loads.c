@@ -185,7 +185,7 @@ static sf_status draft_schedule(const sf_load_wish *wish, sf_arena *arena, sf_di
 {
     sf_schedule_kind kind;
     SF_TRY(sf_schedule_parse(wish->schedule, &kind, diag));
-    if (kind.name == SF_SCHEDULE_INTERLACED) /* what all groups share is no stage of these */
+    if (sf_schedule_get(kind.name)->shared > 0) /* what all groups share is no stage of these */
         kind.name = SF_SCHEDULE_1F1B;
     sf_pipe pipe = {.nstages = wish->stages,
                     .nturns = wish->turns,

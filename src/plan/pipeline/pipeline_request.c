@@ -63,8 +63,8 @@ static sf_status cut_evenly(const sf_graph *graph, const sf_pipeline_wish *wish,
 }
 
 /* The vocabulary in a stage before all others, and one behind them. */
-static sf_status cut_interlaced(const sf_graph *graph, const sf_pipeline_wish *wish, uint32_t count,
-                                sf_arena *arena, sf_diag *diag, uint32_t **forward)
+static sf_status cut_with_ends(const sf_graph *graph, const sf_pipeline_wish *wish, uint32_t count,
+                               sf_arena *arena, sf_diag *diag, uint32_t **forward)
 {
     bool *first, *last, *ends = SF_ARRAY(arena, graph->nnodes, bool);
     SF_TRY(sf_find_vocabulary(graph, arena, diag, &first, &last));
@@ -103,9 +103,10 @@ static sf_status cut_rounds(const sf_graph *graph, const sf_pipeline_wish *wish,
     return sf_cut_rounds(graph, rounds, &cut, time, arena, diag, forward);
 }
 
-static bool is_interlaced(const sf_pipeline_wish *wish)
+/* What the schedule is that is wished for by name; NULL: none is, or there is none of that name. */
+static const sf_schedule_info *find_wished(const sf_pipeline_wish *wish)
 {
-    return wish->schedule && !wish->table && sf_schedule_shares(wish->schedule);
+    return wish->schedule && !wish->table ? sf_schedule_find_info(wish->schedule) : NULL;
 }
 
 /* `kind` NULL: a table. */
@@ -122,15 +123,16 @@ static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_wish *wish,
     if (*count == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a pipeline has 1 to %d stages",
                        SF_MOST_GROUPS);
-    if (kind && kind->name == SF_SCHEDULE_3F1B)
+    const sf_schedule_info *info = kind ? sf_schedule_get(kind->name) : NULL;
+    if (info && info->recycles == SF_RECYCLES_ALWAYS)
         return cut_rounds(graph, wish, kind->chunks, *count, arena, diag, forward);
-    if (kind && kind->name == SF_SCHEDULE_SEARCH && kind->chunks > 1 &&
+    if (info && info->recycles == SF_RECYCLES_IF_IT_CAN && kind->chunks > 1 &&
         cut_rounds(graph, wish, kind->chunks, *count, arena, NULL, forward) == SF_OK)
         return SF_OK;
-    if (!is_interlaced(wish))
+    if (!info || info->shared == 0)
         return cut_evenly(graph, wish, *count, NULL, NULL, arena, diag, forward);
-    SF_TRY(cut_interlaced(graph, wish, *count, arena, diag, forward));
-    *count += 2;
+    SF_TRY(cut_with_ends(graph, wish, *count, arena, diag, forward));
+    *count += info->shared;
     return SF_OK;
 }
 
@@ -233,7 +235,10 @@ static sf_status cut_placed(const sf_graph *graph, const sf_pipeline_wish *wish,
     double *speed = SF_ARRAY(arena, p->count, double);
     if (wish->table)
         return fail_groups(p, "a table says itself which groups run what", diag);
-    if (wish->schedule && !is_interlaced(wish) && strcmp(wish->schedule, "search") != 0)
+    const sf_schedule_info *info = find_wished(wish);
+    bool has_count =
+        info && strcmp(wish->schedule, info->name) != 0; /* stages a group: all are said */
+    if (wish->schedule && (!info || !info->goes_by_times || has_count))
         return fail_groups(p,
                            "of stages that say their groups the order is found: leave out the "
                            "schedule, or take search",
@@ -264,8 +269,8 @@ static sf_status make_placed(const sf_graph *graph, const sf_pipeline_wish *wish
 static sf_status find_groups(const char *name, sf_schedule_kind kind, uint32_t nstages,
                              sf_diag *diag, uint32_t *out)
 {
-    if (kind.name == SF_SCHEDULE_INTERLACED && nstages > 2) /* two are on all groups */
-        nstages -= 2;
+    uint32_t shared = sf_schedule_get(kind.name)->shared;
+    nstages -= nstages > shared ? shared : 0;
     for (uint32_t groups = 1; groups <= nstages && groups <= SF_MOST_GROUPS; groups++)
         if (sf_schedule_stages(kind, groups) == nstages) {
             *out = groups;

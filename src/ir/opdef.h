@@ -131,10 +131,13 @@ struct sf_opdef {
     bool commutative; /* of two operands, whose order does not matter */
     bool declared;    /* the type of the result does not follow from the operand and is always
                           written out */
-    bool looks_up;    /* of the first operand, it reads only some places */
-    bool
-        updates; /* its results are its first operands with some places changed, which needs no copy
-                      where nobody else reads these */
+    /* The slot, counted from 1, of the attribute that asks for more of a product than a device may round its operands
+     * to; 0: none. */
+    int precision;
+    bool positional; /* what it computes of an element depends on where that is, or is not known */
+    bool looks_up;   /* it reads only some places of its first operand */
+    /* Its results are its first operands with some places changed: no copy where nobody else reads these. */
+    bool updates;
     int collective; /* the sf_collective that it is, counted from 1; 0: none */
     sf_cost_class cost;
 

@@ -224,6 +224,7 @@ const sf_opdef sf_op_dot_general = {
     .linear = sf_linear_each,
     .flops = flops_dot,
     .eval = eval_dot,
+    .precision = SF_DOT_PRECISION + 1,
     .cost = SF_COST_PRODUCT,
     .scratch = scratch_dot,
     .sample = {.arguments = "%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>",

@@ -121,6 +121,7 @@ const sf_opdef sf_op_rng_bit_generator = {
     .factors = factors_random,
     .flops = flops_random,
     .eval = eval_random,
+    .positional = true,
     .cost = SF_COST_RANDOM,
     .sample =
         {.arguments = "%a: tensor<2xui64>",

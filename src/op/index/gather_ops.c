@@ -190,6 +190,7 @@ const sf_opdef sf_op_gather = {
     .local = localize_gather,
     .bytes = bytes_gather,
     .eval = eval_gather,
+    .positional = true,
     .looks_up = true,
     .cost = SF_COST_LOOKUP,
     .sample =

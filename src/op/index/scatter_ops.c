@@ -375,6 +375,7 @@ const sf_opdef sf_op_scatter = {
     .flops = flops_scatter,
     .bytes = bytes_scatter,
     .eval = eval_scatter,
+    .positional = true,
     .updates = true,
     .cost = SF_COST_LOOKUP,
     .scratch = sf_scratch_words_and_places,

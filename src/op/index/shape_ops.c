@@ -244,6 +244,7 @@ const sf_opdef sf_op_iota = {
     .infer = iota_infer,
     .factors = factors_free,
     .eval = iota_eval,
+    .positional = true,
     .sample = {.arguments = "",
                .use = "%r = stablehlo.iota dim = 1 : tensor<3x4xi32>",
                .results = "%r",

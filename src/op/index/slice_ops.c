@@ -255,6 +255,7 @@ const sf_opdef sf_op_dynamic_slice = {
     .local = dynamic_slice_local,
     .bytes = dynamic_slice_bytes,
     .eval = dynamic_slice_eval,
+    .positional = true,
     .looks_up = true,
     .sample = {.arguments = "%a: tensor<3x8xf32>, %i: tensor<i32>, %j: tensor<i32>",
                .use = "%r = stablehlo.dynamic_slice %a, %i, %j, sizes = [3, 2] : (tensor<3x8xf32>, "
@@ -332,6 +333,7 @@ const sf_opdef sf_op_dynamic_update_slice = {
     .linear = dynamic_update_linear,
     .bytes = dynamic_update_bytes,
     .eval = dynamic_update_eval,
+    .positional = true,
     .updates = true,
     .sample = {.arguments =
                    "%a: tensor<3x8xf32>, %b: tensor<3x2xf32>, %i: tensor<i32>, %j: tensor<i32>",

@@ -35,9 +35,8 @@ static sf_status use_passes(void *context)
     sf_arena arena = {0};
     sf_pass_list list;
     sf_buf text = {0};
-    bool none = strcmp(job->passes, "none") == 0;
-    sf_plan_passes passes = {none ? "" : job->passes, "", job->memory, true};
     sf_status status = sf_pass_list_load(job->passes, &arena, job->diag, &list);
+    sf_plan_passes passes = {list.count ? job->passes : "", "", job->memory, true};
     if (status == SF_OK && job->cluster && is_of_library(job->cluster))
         passes.cluster = job->cluster->name;
     else if (status == SF_OK && job->cluster)

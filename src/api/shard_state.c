@@ -3,30 +3,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/recipe/recipe.h"
 #include "sheaf/pass.h"
-
-/* The ZeRO of a recipe that leaves parameters whole, or NULL. */
-static const char *find_whole(const char *recipe)
-{
-    const char *at = recipe ? strstr(recipe, "zero") : NULL;
-    return at && strncmp(at, "zero3", 5) != 0 && strncmp(at, "zero1-", 6) != 0 ? at : NULL;
-}
 
 sf_status sf_split_state_recipe(const char *recipe, sf_state_split split, sf_diag *diag,
                                 char out[SF_RECIPE_TEXT])
 {
     bool is_full = split == SF_STATE_FULL;
-    const char *whole = find_whole(recipe), *zero = is_full ? "zero3" : "zero1-between";
-    bool has_all = recipe && !whole && (strstr(recipe, "zero") || strstr(recipe, "fsdp"));
-    if (is_full && (whole || (has_all && strstr(recipe, "between"))))
+    const sf_recipe *own = sf_recipe_of_state(recipe);
+    if (is_full && own && !(own->gradients && own->parameters))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "recipe %s splits some state, and it is to be split in full", recipe);
-    if (whole)
-        snprintf(out, SF_RECIPE_TEXT, "%.*s%s%s", (int)(whole - recipe), recipe,
-                 whole[4] == '2' ? "zero3" : zero, whole + 5);
-    else
-        snprintf(out, SF_RECIPE_TEXT, "%s%s%s", recipe ? recipe : "", recipe && !has_all ? "+" : "",
-                 has_all ? "" : zero);
+    const char *zero = sf_recipe_of_parameters(is_full || (own && own->gradients))->name;
+    if (!own) {
+        snprintf(out, SF_RECIPE_TEXT, "%s%s%s", recipe ? recipe : "", recipe ? "+" : "", zero);
+    } else if (own->parameters) {
+        snprintf(out, SF_RECIPE_TEXT, "%s", recipe);
+    } else {
+        const char *at = strstr(recipe, own->name);
+        snprintf(out, SF_RECIPE_TEXT, "%.*s%s%s", (int)(at - recipe), recipe, zero,
+                 at + strlen(own->name));
+    }
     return SF_OK;
 }
 

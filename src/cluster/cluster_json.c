@@ -570,15 +570,11 @@ static sf_status get_measured(reader *r, const sf_json *item, sf_measured *out)
     static const char *const keys[] = {"kind", "shape", "seconds", NULL};
     const char *kind = "";
     const sf_json *shape;
-    int found = 0;
     SF_TRY(expect_object(r, item, "an item of \"collectives\"", keys));
     SF_TRY(get_string(r, item, "kind", &kind));
-    while (found < SF_COLLECTIVE_COUNT &&
-           strcmp(sf_collective_name((sf_collective)found), kind) != 0)
-        found++;
-    if (found == SF_COLLECTIVE_COUNT)
+    out->kind = sf_collective_find(sf_str_of(kind));
+    if (out->kind == SF_COLLECTIVE_COUNT)
         return SF_JSON_FAIL(r, sf_json_get(item, "kind"), "there is no collective \"%s\"", kind);
-    out->kind = (sf_collective)found;
     SF_TRY(expect_list(r, item, "shape", SF_LEVELS, SF_LEVELS, &shape));
     for (int l = 0; l < SF_LEVELS; l++) {
         int64_t size;

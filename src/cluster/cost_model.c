@@ -102,19 +102,17 @@ static double in_shape(const sf_shape *s, sf_collective kind, double bytes, sf_a
         *how = SF_ALGORITHM_MEASURED;
         return sf_curve_at(s->measured[kind], bytes);
     }
-    switch (kind) {
-    case SF_ALL_REDUCE:
-        return 2 * staged_time(s, gather_way, bytes, how);
-    case SF_ALL_GATHER:
-    case SF_REDUCE_SCATTER:
-        return staged_time(s, gather_way, bytes, how);
-    case SF_BROADCAST:
+    const sf_collective_info *info = sf_collective_get(kind);
+    switch (info->route) {
+    case SF_ROUTE_RING:
+        return (info->reduces + info->gathers) * staged_time(s, gather_way, bytes, how);
+    case SF_ROUTE_CHAIN:
         return staged_time(s, broadcast_way, bytes, how);
-    case SF_ALL_TO_ALL:
+    case SF_ROUTE_DIRECT:
         return all_to_all(s, bytes, how);
-    case SF_PERMUTE:
+    case SF_ROUTE_PEER:
         return permute_time(s, bytes, how);
-    case SF_COLLECTIVE_COUNT:
+    case SF_ROUTE_NONE:
         break;
     }
     return 0;

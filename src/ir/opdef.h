@@ -96,6 +96,21 @@ typedef struct sf_op {
 
 typedef struct sf_eval sf_eval;
 
+/* How much time an op takes for what it makes: whether to recompute it, and where it may run twice, goes by this. */
+typedef enum sf_cost_class {
+    SF_COST_PASS,    /* a pass over operands and results: cheap to recompute */
+    SF_COST_LOOKUP,  /* a pass that goes by indices */
+    SF_COST_RANDOM,  /* a pass that draws random bits: each rank draws those of the whole tensor */
+    SF_COST_PRODUCT, /* heavy: a matrix product or a convolution */
+    SF_COST_HEAVY,   /* other heavy ops, and those that run regions */
+} sf_cost_class;
+
+/* "%a: tensor<3x4xf32>", "%r = stablehlo.negate %a : tensor<3x4xf32>", "%r", "tensor<3x4xf32>". */
+typedef struct sf_op_sample {
+    const char *arguments, *use; /* use NULL: no sample */
+    const char *results, *types; /* values, and the types of these */
+} sf_op_sample;
+
 struct sf_opdef {
     const char *name;    /* "dot_general" */
     const char *dialect; /* "stablehlo" or "chlo" */
@@ -116,6 +131,15 @@ struct sf_opdef {
     bool commutative; /* of two operands, whose order does not matter */
     bool declared;    /* the type of the result does not follow from the operand and is always
                           written out */
+    /* The slot, counted from 1, of the attribute that asks for more of a product than a device may round its operands
+     * to; 0: none. */
+    int precision;
+    bool positional; /* what it computes of an element depends on where that is, or is not known */
+    bool looks_up;   /* it reads only some places of its first operand */
+    /* Its results are its first operands with some places changed: no copy where nobody else reads these. */
+    bool updates;
+    int collective; /* the sf_collective that it is, counted from 1; 0: none */
+    sf_cost_class cost;
 
     /* Checks operands and attributes and gives the types of the results. Where the text declares
      * them, op->out holds the declaration: it is an input only for ops whose results do not follow
@@ -149,8 +173,12 @@ struct sf_opdef {
      * result over the range it holds). out[i].data is zeroed. */
     sf_status (*eval)(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out);
 
-    /* Reverse mode: the slot is there for grad/. */
-    sf_status (*grad)(void);
+    /* Bytes that `eval` takes beside operands and results. NULL: tables of places along each of
+     * their dimensions (sf_scratch_places). */
+    double (*scratch)(const sf_op *op);
+
+    /* One use in a step, for docs/ops.md and its tests. Element-wise ops have none: theirs follows. */
+    sf_op_sample sample;
 };
 
 enum { SF_MAX_LINEAR = 4 };

@@ -301,7 +301,7 @@ static int print_group(struct printer *p, const sf_node *node, int slot)
 {
     const sf_opdef *def = node->def;
     const char *group = def->attrs[slot].group;
-    bool is_conv = strcmp(def->group, "#stablehlo.conv") == 0;
+    bool is_conv = def->form == SF_FORM_CONV;
     bool any = false;
     int end = slot;
     sf_buf_printf(p->out, "%s = ", group);

@@ -165,7 +165,7 @@ static sf_region region_at(checker *c, const sf_local_shard *shard, int rank)
 
 static bool is_reduction(const sf_node *collective)
 {
-    return sf_is(collective, SF_OP_ALL_REDUCE) || sf_is(collective, SF_OP_REDUCE_SCATTER);
+    return sf_collective_get(sf_op_collective(collective->def))->reduces;
 }
 
 /* Two axes of one size. */
@@ -195,21 +195,22 @@ static bool layout_combines(const sf_layout *layout, sf_axes axes, int64_t monoi
 static const char *fault_of_collective(const checker *c, const sf_layout *from)
 {
     const sf_node *node = c->collective;
+    const sf_collective_info *info = sf_collective_get(sf_op_collective(node->def));
     int64_t axes = node->attrs[SF_COLLECTIVE_AXES]->integer;
     int64_t size = node->attrs[SF_COLLECTIVE_SIZE]->integer;
     if (axes <= 0 || axes >> c->mesh->naxes)
         return "along axes that the mesh does not have";
     if (size != sf_group_size(c->mesh, (sf_axes)axes))
         return "in a group of another size than the mesh says";
-    if (sf_is(node, SF_OP_PERMUTE) && !can_swap(c->mesh, (sf_axes)axes))
+    if (info->route == SF_ROUTE_PEER && !can_swap(c->mesh, (sf_axes)axes))
         return "along axes that cannot be swapped";
     if (is_reduction(node) &&
         !layout_combines(from, (sf_axes)axes, node->attrs[SF_COLLECTIVE_BODY]->integer))
         return "with another operation than its partial values are of";
     int64_t in = sf_type_of(c->graph, node->operands[c->part])->count;
     int64_t out = sf_type_of(c->graph, node->result + c->part)->count;
-    in *= sf_is(node, SF_OP_ALL_GATHER) ? size : 1;
-    out *= sf_is(node, SF_OP_REDUCE_SCATTER) ? size : 1;
+    in *= info->out_blocks ? size : 1;
+    out *= info->in_blocks ? size : 1;
     return in != out ? "whose result has another size than its operands" : NULL;
 }
 
@@ -225,7 +226,7 @@ static int group_members(const checker *c, int *ranks)
     int count = sf_group_size(c->mesh, axes);
     for (int place = 0; place < count; place++)
         ranks[place] = sf_group_member(c->mesh, axes, c->local->rank, place);
-    if (!sf_is(node, SF_OP_PERMUTE))
+    if (sf_collective_get(sf_op_collective(node->def))->route != SF_ROUTE_PEER)
         return count;
     int side = 1;
     while (side * side < count)

@@ -61,17 +61,16 @@ static element behind_collective(const sf_local *local, const sf_node *node, ele
     int place = sf_group_place(mesh, axes, e.rank), size = sf_group_size(mesh, axes);
     int64_t count = sf_type_of(local->graph, e.value)->count;
     element out = {node->operands[part], e.rank, e.at};
-    if (sf_is(node, SF_OP_ALL_GATHER)) {
-        out.rank = sf_group_member(mesh, axes, e.rank, (int)(e.at / (count / size)));
-        out.at = e.at % (count / size);
-    } else if (sf_is(node, SF_OP_REDUCE_SCATTER)) {
-        out.at = place * count + e.at;
-    } else if (sf_is(node, SF_OP_ALL_TO_ALL)) {
-        out.rank = sf_group_member(mesh, axes, e.rank, (int)(e.at / (count / size)));
-        out.at = place * (count / size) + e.at % (count / size);
-    } else if (sf_is(node, SF_OP_PERMUTE)) {
+    const sf_collective_info *info = sf_collective_get(sf_op_collective(node->def));
+    int64_t block = info->out_blocks ? count / size : count;
+    if (info->out_blocks) {
+        out.rank = sf_group_member(mesh, axes, e.rank, (int)(e.at / block));
+        out.at = e.at % block;
+    } else if (info->route == SF_ROUTE_PEER) {
         out.rank = sf_group_member(mesh, axes, e.rank, swapped_place(place, size));
     }
+    if (info->in_blocks)
+        out.at += place * block;
     return out;
 }
 

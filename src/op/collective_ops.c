@@ -121,10 +121,10 @@ static void factors_collective(const sf_op *op, sf_factoring *out)
         sf_factors_whole(op, out);
         return;
     }
+    const sf_collective_info *info = sf_collective_get(sf_op_collective(op->def));
+    int rows_in = info->in_blocks, rows_out = info->out_blocks;
     for (int i = 0; i < op->noperands; i++) {
-        const sf_type *in = op->in[i], *to = op->out[i];
-        int rows_in = in->rank > to->rank || op->def->id == SF_OP_ALL_TO_ALL;
-        int rows_out = to->rank > in->rank || op->def->id == SF_OP_ALL_TO_ALL;
+        const sf_type *in = op->in[i];
         for (int d = rows_in; d < in->rank; d++) {
             int factor = sf_factor_add(out, in->dims[d], SF_MAP, SF_MONOID_NONE);
             sf_factor_walk(out, i, d, factor);
@@ -181,6 +181,14 @@ const sf_opdef sf_op_all_reduce = {
     .linear = linear_sum,
     .flops = flops_collective,
     .eval = eval_collective,
+    .collective = SF_ALL_REDUCE + 1,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use =
+             "%r = \"sheaf.all_reduce\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> "
+             "({\n" SF_SAMPLE_BODY("add") "  }) : (tensor<3x4xf32>) -> tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };
 
 const sf_opdef sf_op_all_gather = {
@@ -198,6 +206,14 @@ const sf_opdef sf_op_all_gather = {
     .factors = factors_collective,
     .linear = sf_linear_all,
     .eval = eval_collective,
+    .collective = SF_ALL_GATHER + 1,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use =
+             "%r = \"sheaf.all_gather\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> : "
+             "(tensor<3x4xf32>) -> tensor<2x3x4xf32>",
+         .results = "%r",
+         .types = "tensor<2x3x4xf32>"},
 };
 
 const sf_opdef sf_op_reduce_scatter = {
@@ -217,6 +233,13 @@ const sf_opdef sf_op_reduce_scatter = {
     .linear = linear_sum,
     .flops = flops_collective,
     .eval = eval_collective,
+    .collective = SF_REDUCE_SCATTER + 1,
+    .sample = {.arguments = "%a: tensor<2x3x4xf32>",
+               .use = "%r = \"sheaf.reduce_scatter\"(%a) <{axes = 1 : i64, size = 2 : i64, number "
+                      "= 0 : i64}> "
+                      "({\n" SF_SAMPLE_BODY("add") "  }) : (tensor<2x3x4xf32>) -> tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };
 
 const sf_opdef sf_op_all_to_all = {
@@ -234,6 +257,14 @@ const sf_opdef sf_op_all_to_all = {
     .factors = factors_collective,
     .linear = sf_linear_first,
     .eval = eval_collective,
+    .collective = SF_ALL_TO_ALL + 1,
+    .sample =
+        {.arguments = "%a: tensor<2x3x4xf32>",
+         .use =
+             "%r = \"sheaf.all_to_all\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> : "
+             "(tensor<2x3x4xf32>) -> tensor<2x3x4xf32>",
+         .results = "%r",
+         .types = "tensor<2x3x4xf32>"},
 };
 
 const sf_opdef sf_op_permute = {
@@ -251,4 +282,11 @@ const sf_opdef sf_op_permute = {
     .factors = factors_collective,
     .linear = sf_linear_first,
     .eval = eval_collective,
+    .collective = SF_PERMUTE + 1,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use = "%r = \"sheaf.permute\"(%a) <{axes = 3 : i64, size = 4 : i64, number = 0 : i64}> : "
+                "(tensor<3x4xf32>) -> tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };

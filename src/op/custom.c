@@ -374,4 +374,6 @@ const sf_opdef sf_op_custom_call = {
     .factors = factors_custom,
     .linear = linear_custom,
     .eval = eval_custom,
+    .positional = true,
+    .cost = SF_COST_HEAVY,
 };

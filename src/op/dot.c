@@ -200,6 +200,12 @@ static sf_status eval_dot(sf_eval *eval, const sf_op *op, const sf_tensor *in, s
     return SF_OK;
 }
 
+/* As they come, and in order. */
+static double scratch_dot(const sf_op *op)
+{
+    return 2 * sf_scratch_words(op);
+}
+
 const sf_opdef sf_op_dot_general = {
     .name = "dot_general",
     .dialect = "stablehlo",
@@ -218,4 +224,13 @@ const sf_opdef sf_op_dot_general = {
     .linear = sf_linear_each,
     .flops = flops_dot,
     .eval = eval_dot,
+    .precision = SF_DOT_PRECISION + 1,
+    .cost = SF_COST_PRODUCT,
+    .scratch = scratch_dot,
+    .sample = {.arguments = "%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>",
+               .use = "%r = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], "
+                      "contracting_dims = [2] x [1] "
+                      ": (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>",
+               .results = "%r",
+               .types = "tensor<2x3x5xf32>"},
 };

@@ -5,23 +5,12 @@
 
 bool sf_is_control(const sf_node *node)
 {
-    return sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
+    return node->def->control != SF_CONTROL_NONE;
 }
 
 bool sf_is_dear(const sf_node *node)
 {
-    switch (node->def->id) {
-    case SF_OP_DOT_GENERAL:
-    case SF_OP_CONVOLUTION:
-    case SF_OP_SORT:
-    case SF_OP_FFT:
-    case SF_OP_CHOLESKY:
-    case SF_OP_TRIANGULAR_SOLVE:
-    case SF_OP_CUSTOM_CALL:
-        return true;
-    default:
-        return sf_is_control(node);
-    }
+    return node->def->cost >= SF_COST_PRODUCT;
 }
 
 int64_t sf_certain_trips(const sf_node *loop)

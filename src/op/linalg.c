@@ -111,6 +111,12 @@ const sf_opdef sf_op_cholesky = {
     .factors = cholesky_factors,
     .flops = cholesky_flops,
     .eval = eval_cholesky,
+    .cost = SF_COST_HEAVY,
+    .scratch = sf_scratch_words_and_places,
+    .sample = {.arguments = "%a: tensor<2x3x3xf32>",
+               .use = "%r = stablehlo.cholesky %a, lower = true : tensor<2x3x3xf32>",
+               .results = "%r",
+               .types = "tensor<2x3x3xf32>"},
 };
 
 /* triangular_solve */
@@ -238,4 +244,14 @@ const sf_opdef sf_op_triangular_solve = {
     .linear = solve_linear,
     .flops = solve_flops,
     .eval = eval_solve,
+    .cost = SF_COST_HEAVY,
+    .scratch = sf_scratch_words_and_places,
+    .sample =
+        {.arguments = "%a: tensor<2x3x3xf32>, %b: tensor<2x3x4xf32>",
+         .use = "%r = \"stablehlo.triangular_solve\"(%a, %b) <{left_side = true, lower = true, "
+                "transpose_a = "
+                "#stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<2x3x3xf32>, "
+                "tensor<2x3x4xf32>) -> tensor<2x3x4xf32>",
+         .results = "%r",
+         .types = "tensor<2x3x4xf32>"},
 };

@@ -1,7 +1,7 @@
 /* How much memory the kernels of the op table take: most hold operands and results as words of 64 bits,
  * and tables of places along each dimension. */
 #include "op/eval.h"
-#include "op/slots.h"
+#include "op/util.h"
 #include "op/words.h"
 
 /* A list or two of a kernel, and the rounding of each. */
@@ -13,12 +13,14 @@ static int64_t saturated_bytes(double bytes)
     return bytes < 0x1p60 ? (int64_t)bytes : INT64_C(1) << 60;
 }
 
-static double count_elements(int count, const sf_type *const *types)
+double sf_scratch_words(const sf_op *op)
 {
-    double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += (double)types[i]->count;
-    return sum;
+    double count = 0;
+    for (int i = 0; i < op->noperands; i++)
+        count += (double)op->in[i]->count;
+    for (int i = 0; i < op->nresults; i++)
+        count += (double)op->out[i]->count;
+    return sizeof(sf_word) * count * (op->nresults > 0 ? sf_parts_of(op->out[0]->dtype) : 1);
 }
 
 static double sum_of_lengths(int count, const sf_type *const *types)
@@ -30,58 +32,19 @@ static double sum_of_lengths(int count, const sf_type *const *types)
     return sum;
 }
 
-static double bytes_of_types(int count, const sf_type *const *types)
+double sf_dimension_sum(const sf_op *op)
 {
-    double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += (double)sf_type_bytes(types[i]) + 16;
-    return sum;
+    return sum_of_lengths(op->noperands, op->in) + sum_of_lengths(op->nresults, op->out);
 }
 
-/* For every place of the result, along each dimension, the element under each place of the window. */
-static double windows_of_conv(const sf_op *op)
+double sf_scratch_places(const sf_op *op)
 {
-    sf_ints kernel = sf_op_ints(op, SF_CONV_RHS_SPATIAL);
-    sf_ints result = sf_op_ints(op, SF_CONV_OUT_SPATIAL);
-    int64_t groups =
-        sf_op_int(op, SF_CONV_FEATURE_GROUPS, 1) * sf_op_int(op, SF_CONV_BATCH_GROUPS, 1);
-    double seen = 0, area = 1;
-    for (int d = 0; d < kernel.count; d++) {
-        double size = (double)op->in[1]->dims[kernel.at[d]];
-        seen += size * (double)op->out[0]->dims[result.at[d]];
-        area *= size;
-    }
-    double inputs = sum_of_lengths(2, op->in) + sum_of_lengths(1, op->out) + 8;
-    return seen + 2 * area + inputs * (double)groups;
+    return 3 * sizeof(int64_t) * sf_dimension_sum(op);
 }
 
-static double scratch_need(const sf_op *op)
+double sf_scratch_words_and_places(const sf_op *op)
 {
-    double in = count_elements(op->noperands, op->in), out = count_elements(op->nresults, op->out);
-    double words = sizeof(sf_word) * (in + out);
-    if (op->nresults > 0)
-        words *= sf_parts_of(op->out[0]->dtype);
-    switch (op->def->id) {
-    case SF_OP_CONVOLUTION: /* as they come, and in order */
-        return 2 * words + sizeof(int64_t) * windows_of_conv(op);
-    case SF_OP_DOT_GENERAL:
-        return 2 * words;
-    case SF_OP_FFT: /* a box twice, and a line, padded to a power of two, twice */
-        return 11 * 2 * words;
-    case SF_OP_REDUCE:
-    case SF_OP_REDUCE_WINDOW:
-    case SF_OP_SELECT_AND_SCATTER:
-    case SF_OP_SCATTER:
-    case SF_OP_CHOLESKY:
-    case SF_OP_TRIANGULAR_SOLVE:
-        break;
-    case SF_OP_WHILE: /* the next values */
-        return bytes_of_types(op->noperands, op->in) + (double)op->noperands * sizeof(sf_tensor);
-    default: /* element by element, or row by row */
-        words = 0;
-    }
-    double along = sum_of_lengths(op->noperands, op->in) + sum_of_lengths(op->nresults, op->out);
-    return words + 3 * sizeof(int64_t) * along;
+    return sf_scratch_words(op) + sf_scratch_places(op);
 }
 
 static sf_eval_need need_of_block(const sf_graph *graph, const sf_block *block);
@@ -119,7 +82,8 @@ static sf_eval_need need_of_block(const sf_graph *graph, const sf_block *block)
 sf_eval_need sf_eval_needs(const sf_op *op)
 {
     int tensors = op->noperands + op->nresults;
-    sf_eval_need need = {.scratch = saturated_bytes(scratch_need(op)) + LISTS + 128 * tensors};
+    double scratch = op->def->scratch ? op->def->scratch(op) : sf_scratch_places(op);
+    sf_eval_need need = {.scratch = saturated_bytes(scratch) + LISTS + 128 * tensors};
     int64_t inner = 0;
     for (int i = 0; i < op->nregions; i++) {
         sf_eval_need block = need_of_block(op->graph, op->regions[i]);

@@ -29,7 +29,7 @@ static inline bool sf_is(const sf_node *node, sf_opcode code)
 /* Matrix products and convolutions. */
 static inline bool sf_is_product(const sf_opdef *def)
 {
-    return def->id == SF_OP_DOT_GENERAL || def->id == SF_OP_CONVOLUTION;
+    return def->cost == SF_COST_PRODUCT;
 }
 
 /* A warning that the step cannot be run here, where it calls what has no meaning here. */

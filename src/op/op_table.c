@@ -79,27 +79,17 @@ const sf_opdef *sf_opdef_nearest(sf_str name)
     return nearest;
 }
 
-/* By collective; broadcast is none that a step has. */
-static const sf_opcode collectives[SF_COLLECTIVE_COUNT] = {
-    [SF_ALL_REDUCE] = SF_OP_ALL_REDUCE,
-    [SF_ALL_GATHER] = SF_OP_ALL_GATHER,
-    [SF_REDUCE_SCATTER] = SF_OP_REDUCE_SCATTER,
-    [SF_ALL_TO_ALL] = SF_OP_ALL_TO_ALL,
-    [SF_BROADCAST] = SF_OP_COUNT,
-    [SF_PERMUTE] = SF_OP_PERMUTE,
-};
-
 sf_collective sf_op_collective(const sf_opdef *def)
 {
-    int kind = 0;
-    while (kind < SF_COLLECTIVE_COUNT && (int)collectives[kind] != def->id)
-        kind++;
-    return (sf_collective)kind;
+    return def->collective > 0 ? (sf_collective)(def->collective - 1) : SF_COLLECTIVE_COUNT;
 }
 
 const sf_opdef *sf_opdef_of_collective(sf_collective kind)
 {
-    return collectives[kind] == SF_OP_COUNT ? NULL : sf_opdef_get(collectives[kind]);
+    for (int i = 0; i < SF_OP_COUNT; i++)
+        if (table[i]->collective == (int)kind + 1)
+            return table[i];
+    return NULL;
 }
 
 bool sf_is_message(const sf_node *node)

@@ -121,4 +121,13 @@ const sf_opdef sf_op_rng_bit_generator = {
     .factors = factors_random,
     .flops = flops_random,
     .eval = eval_random,
+    .positional = true,
+    .cost = SF_COST_RANDOM,
+    .sample =
+        {.arguments = "%a: tensor<2xui64>",
+         .use =
+             "%r:2 = stablehlo.rng_bit_generator %a, algorithm = THREE_FRY : (tensor<2xui64>) -> "
+             "(tensor<2xui64>, tensor<3x4xui32>)",
+         .results = "%r#0, %r#1",
+         .types = "tensor<2xui64>, tensor<3x4xui32>"},
 };

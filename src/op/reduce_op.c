@@ -203,4 +203,12 @@ const sf_opdef sf_op_reduce = {
     .linear = linear_reduce,
     .flops = flops_reduce,
     .eval = eval_reduce,
+    .scratch = sf_scratch_words_and_places,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>, %b: tensor<f32>",
+         .use =
+             "%r = stablehlo.reduce(%a init: %b) applies stablehlo.add across dimensions = [1] : "
+             "(tensor<3x4xf32>, tensor<f32>) -> tensor<3xf32>",
+         .results = "%r",
+         .types = "tensor<3xf32>"},
 };

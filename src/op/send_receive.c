@@ -84,6 +84,12 @@ const sf_opdef sf_op_send = {
     .infer = infer_send,
     .factors = factors_message,
     .eval = eval_message,
+    .sample = {.arguments = "%a: tensor<3x4xf32>",
+               .use = "\"sheaf.send\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64, peer "
+                      "= 1 : i64}> : "
+                      "(tensor<3x4xf32>) -> ()",
+               .results = "%a",
+               .types = "tensor<3x4xf32>"},
 };
 
 const sf_opdef sf_op_receive = {
@@ -101,4 +107,10 @@ const sf_opdef sf_op_receive = {
     .infer = infer_receive,
     .factors = factors_message,
     .eval = eval_message,
+    .sample = {.arguments = "",
+               .use = "%r = \"sheaf.receive\"() <{axes = 1 : i64, size = 2 : i64, number = 0 : "
+                      "i64, peer = 0 : "
+                      "i64, arrived = 0 : i64}> : () -> tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };

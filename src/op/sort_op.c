@@ -197,6 +197,17 @@ const sf_opdef sf_op_sort = {
     .factors = sort_factors,
     .flops = sort_op_flops,
     .eval = sort_eval,
+    .cost = SF_COST_HEAVY,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use = "%r = \"stablehlo.sort\"(%a) <{dimension = 1 : i64, is_stable = true}> ({\n"
+                "  ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
+                "    %z = stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<f32>, tensor<f32>) -> "
+                "tensor<i1>\n"
+                "    stablehlo.return %z : tensor<i1>\n"
+                "  }) : (tensor<3x4xf32>) -> tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };
 
 /* top_k */
@@ -292,4 +303,10 @@ const sf_opdef sf_op_top_k = {
     .factors = top_k_factors,
     .flops = top_k_flops,
     .eval = top_k_eval,
+    .sample =
+        {.arguments = "%a: tensor<3x8xf32>",
+         .use =
+             "%r:2 = chlo.top_k(%a, k = 2) : tensor<3x8xf32> -> (tensor<3x2xf32>, tensor<3x2xi32>)",
+         .results = "%r#0, %r#1",
+         .types = "tensor<3x2xf32>, tensor<3x2xi32>"},
 };

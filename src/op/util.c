@@ -137,8 +137,7 @@ sf_monoid sf_op_monoid(const sf_op *op, int slot)
 
 bool sf_op_is_exact(const sf_op *op)
 {
-    int slot = op->def->id == SF_OP_DOT_GENERAL ? SF_DOT_PRECISION : SF_CONV_PRECISION;
-    return strstr(sf_op_text(op, slot), "HIGH") != NULL;
+    return op->def->precision && strstr(sf_op_text(op, op->def->precision - 1), "HIGH") != NULL;
 }
 
 int64_t sf_total_order(const sf_tensor *tensor, int64_t index)

@@ -32,6 +32,19 @@ sf_status sf_check_product(const sf_op *op, sf_dtype dtype, sf_diag *diag);
  * each. */
 double sf_flops_product(const sf_op *op);
 
+/* Scratch memory of kernels: operands and results as words of 64 bits; tables of places along each of their
+ * dimensions; both. sf_dimension_sum is what all dimensions of all of them add up to. */
+double sf_scratch_words(const sf_op *op);
+double sf_scratch_places(const sf_op *op);
+double sf_scratch_words_and_places(const sf_op *op);
+double sf_dimension_sum(const sf_op *op);
+
+/* The region of a sample that combines two scalars by an op. */
+#define SF_SAMPLE_BODY(op)                                                                         \
+    "  ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"                                                  \
+    "    %z = stablehlo." op " %x, %y : tensor<f32>\n"                                             \
+    "    stablehlo.return %z : tensor<f32>\n"
+
 /* One operation per element of the first result. */
 double sf_flops_pointwise(const sf_op *op);
 

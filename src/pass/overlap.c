@@ -120,7 +120,7 @@ static void find_sites(overlapping *o)
         if (!can_be_cut(o->p, inst))
             continue;
         site s = {.exchange = x, .gathers = !sf_inst_reduces(inst)};
-        bool alike = inst->exchange->kind == SF_ALL_REDUCE && inst->exchange->size == 2;
+        bool alike = sf_collective_has_segments(inst->exchange->kind) && inst->exchange->size == 2;
         s.blocks = alike ? 1 : (uint32_t)inst->exchange->size;
         s.product = s.gathers ? product_behind(o, x) : product_before(o, x);
         if (s.product == SF_NONE || o->of_product[s.product] ||
@@ -217,9 +217,9 @@ static void put_turn(const overlapping *o, const site *s, const sf_inst *whole, 
     sf_cells some = {s->chunks, chunk, 1, 1}, of_all = some;
     if (s->blocks > 1)
         of_all = (sf_cells){s->blocks * s->chunks, chunk, s->chunks, s->blocks};
-    sf_collective kind = whole->exchange->kind;
-    sf_inst piece = sf_exchange_piece(o->p, whole, kind == SF_ALL_GATHER ? some : of_all,
-                                      kind == SF_REDUCE_SCATTER ? some : of_all);
+    const sf_collective_info *info = sf_collective_get(whole->exchange->kind);
+    sf_inst piece = sf_exchange_piece(o->p, whole, info->reduces ? of_all : some,
+                                      info->gathers ? of_all : some);
     put(o, list, sf_program_add(o->p, &piece));
 }
 

@@ -130,8 +130,7 @@ sf_gathers sf_gathers_find(const sf_program *p, sf_arena *arena)
 
 bool sf_inst_reduces(const sf_inst *inst)
 {
-    return inst->kind == SF_INST_COMM &&
-           (inst->exchange->kind == SF_REDUCE_SCATTER || inst->exchange->kind == SF_ALL_REDUCE);
+    return inst->kind == SF_INST_COMM && sf_collective_get(inst->exchange->kind)->reduces;
 }
 
 int64_t sf_gather_bytes(const sf_program *p, const sf_inst *inst)

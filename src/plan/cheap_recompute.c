@@ -6,9 +6,7 @@
 
 bool sf_op_is_light(const sf_node *node)
 {
-    bool looks_up = sf_is(node, SF_OP_GATHER) || sf_is(node, SF_OP_SCATTER);
-    return !sf_is_dear(node) && !looks_up && !sf_is(node, SF_OP_RNG_BIT_GENERATOR) &&
-           node->nregions == 0;
+    return node->def->cost == SF_COST_PASS && node->nregions == 0;
 }
 
 static void find_last_reads(const sf_graph *graph, const sf_uses *uses, sf_light *out)

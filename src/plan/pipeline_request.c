@@ -67,7 +67,7 @@ static sf_status cut_evenly(const asking *a, uint32_t count, const double *speed
 }
 
 /* The vocabulary in a stage before all others, and one after them. */
-static sf_status cut_interlaced(const asking *a, uint32_t count, uint32_t **forward)
+static sf_status cut_with_ends(const asking *a, uint32_t count, uint32_t **forward)
 {
     bool *first, *last, *ends = SF_ARRAY(a->arena, a->graph->nnodes, bool);
     SF_TRY(sf_find_vocabulary(a->graph, a->arena, a->diag, &first, &last));
@@ -106,9 +106,10 @@ static sf_status cut_rounds(const asking *a, uint32_t rounds, uint32_t count, sf
     return sf_cut_rounds(a->graph, rounds, &cut, time, a->arena, diag, forward);
 }
 
-static bool is_interlaced(const sf_spec *spec)
+/* The row of the schedule that the specification names; NULL: it names none, or none that there is. */
+static const sf_schedule_info *find_named(const sf_spec *spec)
 {
-    return spec->schedule && sf_schedule_shares(spec->schedule);
+    return spec->schedule && !spec->table ? sf_schedule_find_info(spec->schedule) : NULL;
 }
 
 /* `kind` NULL: a table. */
@@ -120,15 +121,16 @@ static sf_status cut_stages(const asking *a, const sf_schedule_kind *kind, uint3
     if (stages->scopes)
         return sf_cut_by_scopes(a->graph, stages->count - 1, stages->scopes + 1, a->arena, a->diag,
                                 forward);
-    if (kind && kind->name == SF_SCHEDULE_3F1B)
+    const sf_schedule_info *info = kind ? sf_schedule_get(kind->name) : NULL;
+    if (info && info->recycles == SF_RECYCLES_ALWAYS)
         return cut_rounds(a, kind->chunks, *count, a->diag, forward);
-    if (kind && kind->name == SF_SCHEDULE_SEARCH && kind->chunks > 1 &&
+    if (info && info->recycles == SF_RECYCLES_IF_IT_CAN && kind->chunks > 1 &&
         cut_rounds(a, kind->chunks, *count, NULL, forward) == SF_OK)
         return SF_OK;
-    if (!is_interlaced(a->spec))
+    if (!info || info->shared == 0)
         return cut_evenly(a, *count, NULL, NULL, forward);
-    SF_TRY(cut_interlaced(a, *count, forward));
-    *count += 2;
+    SF_TRY(cut_with_ends(a, *count, forward));
+    *count += info->shared;
     return SF_OK;
 }
 
@@ -145,7 +147,9 @@ static sf_status cut_placed(const asking *a, uint32_t **forward)
     const sf_stages_spec *stages = &spec->stages;
     if (spec->table)
         return fail_placed(a, "a table says itself which groups run what");
-    if (spec->schedule && !is_interlaced(spec) && strcmp(spec->schedule, "search") != 0)
+    const sf_schedule_info *info = find_named(spec);
+    bool has_count = info && strcmp(spec->schedule, info->name) != 0; /* the stages are given */
+    if (spec->schedule && (!info || !info->goes_by_times || has_count))
         return fail_placed(a, "their order is found: leave out the schedule, or take search");
     if (stages->scopes)
         return sf_cut_by_scopes(a->graph, stages->count - 1, stages->scopes + 1, a->arena, a->diag,
@@ -171,8 +175,8 @@ static sf_status make_placed(const asking *a, sf_pipeline *out)
 static sf_status find_groups(const char *name, sf_schedule_kind kind, uint32_t nstages,
                              sf_diag *diag, uint32_t *out)
 {
-    if (kind.name == SF_SCHEDULE_INTERLACED && nstages > 2) /* two are on all groups */
-        nstages -= 2;
+    uint32_t shared = sf_schedule_get(kind.name)->shared;
+    nstages -= nstages > shared ? shared : 0;
     for (uint32_t groups = 1; groups <= nstages && groups <= SF_MOST_GROUPS; groups++)
         if (sf_schedule_stages(kind, groups) == nstages) {
             *out = groups;

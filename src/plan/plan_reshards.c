@@ -239,13 +239,13 @@ static sf_monoid monoid_of_partial(const sf_reshards *m, const sf_resharding *re
 
 static bool goes_together(sf_reshard_kind kind)
 {
-    return sf_is_reduction(kind) || kind == SF_RESHARD_GATHER;
+    return sf_move_reduces(kind) || kind == SF_RESHARD_GATHER;
 }
 
 static bool is_alike(const sf_reshards *m, const sf_resharding *a, const sf_resharding *b)
 {
     return a->kind == b->kind && a->axes == b->axes && a->phase == b->phase &&
-           (!sf_is_reduction(a->kind) || monoid_of_partial(m, a) == monoid_of_partial(m, b)) &&
+           (!sf_move_reduces(a->kind) || monoid_of_partial(m, a) == monoid_of_partial(m, b)) &&
            sf_type_of(m->graph, a->value)->dtype == sf_type_of(m->graph, b->value)->dtype;
 }
 

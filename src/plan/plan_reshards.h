@@ -75,15 +75,10 @@ typedef struct sf_reshards {
 sf_status sf_reshards_of(const sf_graph *graph, const sf_plan *plan, sf_arena *arena, sf_diag *diag,
                          sf_reshards **out);
 
-static inline bool sf_is_reduction(sf_reshard_kind kind)
-{
-    return kind == SF_RESHARD_REDUCE || kind == SF_RESHARD_SCATTER;
-}
-
 /* It comes after what makes its operand, else before who wants it. */
 static inline bool sf_starts_early(const sf_resharding *reshard)
 {
-    return sf_is_reduction(reshard->kind) ||
+    return sf_move_reduces(reshard->kind) ||
            (reshard->kind == SF_RESHARD_GATHER && reshard->wanted == SF_NONE);
 }
 

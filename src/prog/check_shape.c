@@ -220,30 +220,28 @@ static sf_status check_call_inst(const sf_program *p, uint32_t index, sf_diag *d
     return SF_OK;
 }
 
-/* It lies together; or has a block for each place of the group, where the collective has. */
-static bool lies_right(const sf_exchange *x, const sf_view *view, sf_collective blocks)
+/* It lies together; or has a block for each place of the group, where blocks are combined or gathered. */
+static bool lies_right(const sf_exchange *x, const sf_view *view, bool may_be_blocks)
 {
     if (sf_view_is_contiguous(view))
         return true;
-    return (x->kind == blocks || x->kind == SF_ALL_REDUCE) && sf_view_is_blocks(view) &&
-           view->dims[0] == x->size;
+    return may_be_blocks && sf_view_is_blocks(view) && view->dims[0] == x->size;
 }
 
 static bool part_fits(const sf_exchange *x, const sf_view *in, const sf_view *out)
 {
     int64_t before = sf_view_count(in), after = sf_view_count(out);
-    if (in->dtype != out->dtype || !lies_right(x, in, SF_REDUCE_SCATTER) ||
-        !lies_right(x, out, SF_ALL_GATHER))
+    const sf_collective_info *info = sf_collective_get(x->kind);
+    if (in->dtype != out->dtype || !lies_right(x, in, info->reduces) ||
+        !lies_right(x, out, info->gathers))
         return false;
-    if (x->kind == SF_ALL_REDUCE &&
+    if (sf_collective_has_segments(x->kind) &&
         (sf_view_is_contiguous(in) != sf_view_is_contiguous(out) ||
          (!sf_view_is_contiguous(in) && in->strides[0] != out->strides[0])))
         return false;
-    if (x->kind == SF_ALL_GATHER)
-        return after == before * x->size;
-    if (x->kind == SF_REDUCE_SCATTER)
-        return before == after * x->size;
-    return before == after && (x->kind != SF_ALL_TO_ALL || before % x->size == 0);
+    if (info->in_blocks && before % x->size != 0)
+        return false;
+    return before * (info->out_blocks ? x->size : 1) == after * (info->in_blocks ? x->size : 1);
 }
 
 /* One end of it: an operand, or a result. */

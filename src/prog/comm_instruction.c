@@ -26,7 +26,7 @@ sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank)
         exchange.groups = (uint64_t)node->attrs[SF_COLLECTIVE_GROUPS]->integer;
     if (node->attrs[SF_COLLECTIVE_WHAT])
         exchange.what = node->attrs[SF_COLLECTIVE_WHAT]->text;
-    if (exchange.kind == SF_ALL_REDUCE || exchange.kind == SF_REDUCE_SCATTER)
+    if (sf_collective_get(exchange.kind)->reduces)
         exchange.monoid = (sf_monoid)node->attrs[SF_COLLECTIVE_BODY]->integer;
     if (exchange.kind == SF_PERMUTE)
         set_ends(node, mesh, rank, &exchange);

@@ -56,11 +56,10 @@ uint32_t sf_inst_changed(const sf_inst *inst)
     if (inst->kind == SF_INST_WHILE)
         return inst->nest->nresults;
     if (inst->kind == SF_INST_COMM)
-        return inst->exchange->kind == SF_ALL_REDUCE ? inst->nout : 0;
+        return sf_collective_has_segments(inst->exchange->kind) ? inst->nout : 0;
     if (inst->kind != SF_INST_CALL)
         return 0;
-    int id = inst->call->op.def->id;
-    return id == SF_OP_SCATTER || id == SF_OP_DYNAMIC_UPDATE_SLICE ? inst->nout : 0;
+    return inst->call->op.def->updates ? inst->nout : 0;
 }
 
 uint32_t sf_body_count(const sf_inst *inst)

@@ -189,7 +189,7 @@ static sf_status run_exchange(void *context)
     exchange *e = context;
     e->transfer.parts = &e->part;
     /* Who sends next must have received: else it would send all of them before anybody has one. */
-    if (e->transfer.kind == SF_BROADCAST)
+    if (sf_collective_get(e->transfer.kind)->route == SF_ROUTE_CHAIN)
         e->transfer.from = e->calls++ % sf_comm_group_size(e->group);
     return sf_comm_run(e->group, &e->transfer, e->meter->diag);
 }
@@ -197,7 +197,7 @@ static sf_status run_exchange(void *context)
 static sf_transfer ring_transfer(const sf_group *group, sf_collective kind)
 {
     int place = sf_comm_group_place(group), size = sf_comm_group_size(group);
-    bool permutes = kind == SF_PERMUTE;
+    bool permutes = sf_collective_get(kind)->route == SF_ROUTE_PEER;
     return (sf_transfer){.kind = kind,
                          .dtype = SF_F32,
                          .monoid = SF_MONOID_ADD,
@@ -315,8 +315,8 @@ sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_colle
                                 int64_t largest, sf_curve *out)
 {
     int size = sf_comm_group_size(group);
-    int64_t blocks =
-        kind == SF_ALL_GATHER || kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL ? size : 1;
+    const sf_collective_info *info = sf_collective_get(kind);
+    int64_t blocks = info->in_blocks || info->out_blocks ? size : 1;
     sf_series s = {.meter = meter, .expected = COLLECTIVES};
     sf_arena scratch = {0};
     bool more = true;

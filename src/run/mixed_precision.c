@@ -216,10 +216,9 @@ static bool is_scaled(const narrowing *n, const sf_node *node)
 /* Of f32; for fp8, of 16 bits as well. */
 static bool is_narrowed(const narrowing *n, const sf_node *node)
 {
-    bool is_dot = sf_is(node, SF_OP_DOT_GENERAL);
-    if (!is_dot && !sf_is(node, SF_OP_CONVOLUTION))
+    if (!sf_is_product(node->def))
         return false;
-    const sf_attr *precision = node->attrs[is_dot ? SF_DOT_PRECISION : SF_CONV_PRECISION];
+    const sf_attr *precision = node->attrs[node->def->precision - 1];
     bool is_exact = precision && precision->text && strstr(precision->text, "HIGH");
     sf_dtype a = sf_type_of(n->from, node->operands[0])->dtype,
              b = sf_type_of(n->from, node->operands[1])->dtype,

@@ -104,7 +104,7 @@ static int by_ratio(const void *a, const void *b)
 /* Seconds of an unsplit node on one device, for the bytes that it makes. */
 static ranked_node rank_node(const fitting *f, const sf_node *node)
 {
-    sf_effort effort = {.product = sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION),
+    sf_effort effort = {.product = sf_is_product(node->def),
                         .flops = sf_node_flops(f->graph, node)};
     double made = 0;
     for (uint32_t r = 0; r < node->nresults; r++)

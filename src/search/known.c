@@ -188,7 +188,7 @@ static sf_status spare_what_fits(cook *k, sf_priced *all)
 
 static bool splits_state(const sf_known *known)
 {
-    return known->state || (known->recipe && strncmp(known->recipe, "zero", 4) == 0);
+    return sf_recipe_of_state(known->name) != NULL;
 }
 
 static sf_status cook_plan(cook *k, sf_priced *out)

@@ -186,12 +186,18 @@ static double mean_in_flight(int groups, uint32_t microbatches)
     return in_flight / groups;
 }
 
+bool sf_shares_vocabulary(const char *schedule)
+{
+    const sf_schedule_info *info = sf_schedule_find_info(schedule);
+    return info && info->shared > 0;
+}
+
 /* Of its memory, what a group takes at the least that has so many turns under way, where stages take equally long: its share of the
  * state, and of what turns surely keep (search/stage_estimate.c), where no groups share stages. */
 static double estimate_full(const sf_prospects *p, const sf_prospect *c, const unstaged *u,
                             double flying)
 {
-    bool shares = sf_schedule_shares(c->schedule) || c->schedule == p->passes;
+    bool shares = sf_shares_vocabulary(c->schedule) || c->schedule == p->passes;
     double kept =
         shares ? 0 : SURELY_KEPT * u->kept / c->microbatches * fmin(c->microbatches, flying);
     return (u->state + kept) / c->groups / (double)p->options->memory;
@@ -202,8 +208,9 @@ static void add_prospect(sf_prospects *p, sf_prospect c, const unstaged *u,
 {
     c.seconds = estimate_staged(&c, u, work, splits);
     c.full = estimate_full(p, &c, u, c.groups);
-    bool falls = strcmp(c.schedule, "1f1b") == 0; /* from group to group, to one */
-    c.mean = estimate_full(p, &c, u, falls ? mean_in_flight(c.groups, c.microbatches) : c.groups);
+    const sf_schedule_info *info = sf_schedule_find_info(c.schedule);
+    c.mean = estimate_full(
+        p, &c, u, info && info->falls_to_one ? mean_in_flight(c.groups, c.microbatches) : c.groups);
     if (c.seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth)
         SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
 }
@@ -251,11 +258,11 @@ static void find_kinds(sf_prospects *p)
  * where there are turns to fill; a shared vocabulary where it would take half of what a group has. */
 static bool is_worth(const sf_prospects *p, const sf_prospect *c)
 {
-    if (strcmp(c->schedule, "interleaved:2") == 0)
+    const sf_schedule_info *info = sf_schedule_find_info(c->schedule);
+    if (info->whole_rounds)
         return c->microbatches % (uint32_t)c->groups == 0;
-    if (strcmp(c->schedule, "zb-h1") == 0)
-        return c->microbatches > 1;
-    return !sf_schedule_shares(c->schedule) || p->shared * c->groups >= 0.5;
+    return c->microbatches >= info->worth_turns &&
+           (info->shared == 0 || p->shared * c->groups >= 0.5);
 }
 
 /* With those that suit most steps and what else suits this one, or as asked. */
@@ -273,7 +280,7 @@ static void add_schedules(sf_prospects *p, sf_prospect c, const unstaged *u,
         c.stages = sf_schedule_stages(kind, (uint32_t)c.groups);
         bool wanted = !p->options->stages || (uint32_t)p->options->stages == c.stages;
         if (wanted && (asked || is_worth(p, &c)))
-            add_prospect(p, c, u, work, sf_schedule_splits_weights(kind));
+            add_prospect(p, c, u, work, sf_schedule_get(kind.name)->splits_weights);
     }
 }
 
@@ -434,8 +441,7 @@ static void count_state(sf_prospects *p)
  * with zero1 those along axis data pieces of the optimizer's. No recipe here splits more, so no layouts need be made to know. */
 static bool has_room(const sf_prospects *p, int groups, int data, int model, const char *recipe)
 {
-    bool splits = recipe && strstr(recipe, "zero1");
-    double held = (p->params + p->state / (splits ? data : 1)) / groups / model;
+    double held = (p->params + p->state / (sf_recipe_of_state(recipe) ? data : 1)) / groups / model;
     return held <= (double)p->options->memory;
 }
 

@@ -63,6 +63,9 @@ sf_status sf_prospect_layouts(const sf_prospects *p, const sf_prospect *c, sf_di
                               sf_plan **out);
 void sf_prospects_keep(sf_prospects *p, const sf_prospect *c);
 
+/* Whether the schedule has stages on all groups. */
+bool sf_shares_vocabulary(const char *schedule);
+
 /* Whether ranks have the same of a step, but for its stages. */
 bool sf_prospects_split_alike(const sf_prospect *a, const sf_prospect *b);
 

@@ -149,7 +149,7 @@ static int parts_of(const sf_prospect *c)
 static bool hold_alike(const piping *p, const char *a, const char *b)
 {
     const char *passes = p->on.passes;
-    return sf_schedule_shares(a) == sf_schedule_shares(b) &&
+    return sf_shares_vocabulary(a) == sf_shares_vocabulary(b) &&
            (!passes || (strcmp(a, passes) == 0) == (strcmp(b, passes) == 0));
 }
 

@@ -62,8 +62,7 @@ typedef struct slack {
 static void see_slack(void *context, const sf_simulated_reshard *reshard)
 {
     slack *s = context;
-    if (!s->efforts->slack[reshard->value] ||
-        (reshard->kind != SF_RESHARD_REDUCE && reshard->kind != SF_RESHARD_SCATTER))
+    if (!s->efforts->slack[reshard->value] || !sf_move_reduces(reshard->kind))
         return;
     s->seconds += reshard->seconds;
     s->exposed += reshard->exposed;

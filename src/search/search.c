@@ -85,10 +85,12 @@ static void add_known(search *s, const sf_known *known, const sf_mesh *mesh)
 
 static bool is_wanted(const search *s, const sf_known *known)
 {
-    bool is_between = strstr(known->name, "between") != NULL;
+    const sf_recipe *of_state = sf_recipe_of_state(known->name);
+    bool has_parameters = of_state && of_state->parameters;
+    bool is_between = has_parameters && !of_state->gradients;
     if (!s->options->full_state)
         return !is_between;
-    return strstr(known->name, "zero3") || (is_between && s->options->between);
+    return has_parameters && (!is_between || s->options->between);
 }
 
 static void add_recipes(search *s, const sf_mesh *mesh)
@@ -125,13 +127,16 @@ static sf_status price_recipes(search *s, const sf_meshes *meshes)
     return search_run(s, "recipes", true);
 }
 
-/* With state so in pieces; NULL: in every way. */
-static void add_combined(search *s, const sf_mesh *mesh, const char *state)
+/* With state in pieces in every way, or so that optimizer state and gradients are. */
+static void add_combined(search *s, const sf_mesh *mesh, bool in_every_way)
 {
     const sf_known *known;
-    for (int k = 0; (known = sf_known_nth(k)); k++)
-        if (known->state && (!state || strcmp(known->state, state) == 0) && is_wanted(s, known))
+    for (int k = 0; (known = sf_known_nth(k)); k++) {
+        const sf_recipe *state = sf_recipe_of_state(known->state);
+        bool suits = state && (in_every_way || (state->gradients && !state->parameters));
+        if (suits && is_wanted(s, known))
             add_known(s, known, mesh);
+    }
 }
 
 /* Of the first candidate, which is the smallest where none fits: what may become of it in time. */
@@ -155,11 +160,10 @@ static bool is_far_behind(const search *s, const sf_mesh *mesh)
 static sf_status price_combined(search *s, const sf_meshes *meshes)
 {
     bool fits = search_best_seconds(s) < HUGE_VAL && !s->options->full_state;
-    const char *state = fits ? "zero2" : NULL;
     search_begin(s);
     for (int i = 0; i < meshes->count; i++)
         if (!is_far_behind(s, &meshes->at[i]))
-            add_combined(s, &meshes->at[i], state);
+            add_combined(s, &meshes->at[i], !fits);
     return search_run(s, "recipes combined", false);
 }
 

@@ -185,7 +185,7 @@ static sf_status draft_schedule(const sf_load_request *request, sf_arena *arena,
 {
     sf_schedule_kind kind;
     SF_TRY(sf_schedule_parse(request->schedule, &kind, diag));
-    if (kind.name == SF_SCHEDULE_INTERLACED) /* what all groups share is no stage of these */
+    if (sf_schedule_get(kind.name)->shared > 0) /* what all groups share is no stage of these */
         kind.name = SF_SCHEDULE_1F1B;
     sf_pipe pipe = {.nstages = request->stages,
                     .nmicrobatches = request->microbatches,

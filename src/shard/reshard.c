@@ -5,23 +5,32 @@
 #include "base/hash.h"
 #include "shard/reshard_space.h"
 
+static const struct {
+    const char *name;
+    sf_collective collective;
+} kinds[SF_RESHARD_KIND_COUNT] = {
+    [SF_RESHARD_SLICE] = {"slice", SF_COLLECTIVE_COUNT},
+    [SF_RESHARD_MASK] = {"mask", SF_COLLECTIVE_COUNT},
+    [SF_RESHARD_GATHER] = {"gather", SF_ALL_GATHER},
+    [SF_RESHARD_REDUCE] = {"reduce", SF_ALL_REDUCE},
+    [SF_RESHARD_SCATTER] = {"scatter", SF_REDUCE_SCATTER},
+    [SF_RESHARD_EXCHANGE] = {"exchange", SF_ALL_TO_ALL},
+    [SF_RESHARD_SWAP] = {"swap", SF_PERMUTE},
+};
+
 const char *sf_reshard_kind_name(sf_reshard_kind kind)
 {
-    static const char *const names[SF_RESHARD_KIND_COUNT] = {
-        "slice", "mask", "gather", "reduce", "scatter", "exchange", "swap",
-    };
-    return names[kind];
+    return kinds[kind].name;
 }
 
 sf_collective sf_reshard_collective(sf_reshard_kind kind)
 {
-    static const sf_collective collectives[SF_RESHARD_KIND_COUNT] = {
-        [SF_RESHARD_SLICE] = SF_COLLECTIVE_COUNT, [SF_RESHARD_MASK] = SF_COLLECTIVE_COUNT,
-        [SF_RESHARD_GATHER] = SF_ALL_GATHER,      [SF_RESHARD_REDUCE] = SF_ALL_REDUCE,
-        [SF_RESHARD_SCATTER] = SF_REDUCE_SCATTER, [SF_RESHARD_EXCHANGE] = SF_ALL_TO_ALL,
-        [SF_RESHARD_SWAP] = SF_PERMUTE,
-    };
-    return collectives[kind];
+    return kinds[kind].collective;
+}
+
+bool sf_move_reduces(sf_reshard_kind kind)
+{
+    return sf_collective_get(kinds[kind].collective)->reduces;
 }
 
 /* The constants are powers of two, so that they add up the same in any order. */
@@ -30,23 +39,10 @@ double sf_reshard_bytes(void *context, const sf_mesh *mesh, sf_reshard_kind kind
 {
     (void)context;
     const double local = 1.0 / 4096, collective = 32768;
-    double size = sf_group_size(mesh, axes), others = (size - 1) / size;
-    switch (kind) {
-    case SF_RESHARD_SLICE:
-    case SF_RESHARD_MASK:
+    sf_collective with = kinds[kind].collective;
+    if (with == SF_COLLECTIVE_COUNT)
         return local;
-    case SF_RESHARD_GATHER:
-    case SF_RESHARD_SCATTER:
-    case SF_RESHARD_EXCHANGE:
-        return others * bytes + collective;
-    case SF_RESHARD_REDUCE:
-        return 2 * others * bytes + collective;
-    case SF_RESHARD_SWAP:
-        return bytes + collective;
-    case SF_RESHARD_KIND_COUNT:
-        break;
-    }
-    return HUGE_VAL;
+    return sf_collective_sent(with, sf_group_size(mesh, axes)) * bytes + collective;
 }
 
 /* What a way costs; of two that cost the same, the one of fewer moves is cheaper. */

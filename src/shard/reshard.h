@@ -45,6 +45,7 @@ const char *sf_reshard_kind_name(sf_reshard_kind kind);
 
 /* The collective that a move is; SF_COLLECTIVE_COUNT where nothing is sent. */
 sf_collective sf_reshard_collective(sf_reshard_kind kind);
+bool sf_move_reduces(sf_reshard_kind kind);
 
 typedef struct sf_move {
     sf_reshard_kind kind;

@@ -64,7 +64,7 @@ bool sf_items_leave_in_order(const sf_items *items, sf_reshard_kind kind)
 {
     int order[SF_MAX_ITEMS];
     sf_items before = sf_items_without(items, SF_ITEM_SOURCE);
-    bool cuts = kind == SF_RESHARD_SCATTER || kind == SF_RESHARD_EXCHANGE;
+    bool cuts = sf_collective_get(sf_reshard_collective(kind))->in_blocks;
     return !cuts || sf_items_in_front(&before, SF_ITEM_TARGET, order);
 }
 
@@ -72,6 +72,6 @@ bool sf_items_arrive_in_order(const sf_items *items, sf_reshard_kind kind)
 {
     int order[SF_MAX_ITEMS];
     sf_items after = sf_items_without(items, SF_ITEM_TARGET);
-    bool joins = kind == SF_RESHARD_GATHER || kind == SF_RESHARD_EXCHANGE;
+    bool joins = sf_collective_get(sf_reshard_collective(kind))->out_blocks;
     return !joins || sf_items_in_front(&after, SF_ITEM_SOURCE, order);
 }

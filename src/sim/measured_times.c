@@ -82,12 +82,8 @@ static sf_axes axes_of_key(uint64_t key)
 static sf_collective read_kind(const sf_json *event)
 {
     sf_str name;
-    int kind = 0;
-    if (!sf_json_string(sf_json_get(event, "name"), &name))
-        return SF_COLLECTIVE_COUNT;
-    while (kind < SF_COLLECTIVE_COUNT && !sf_str_is(name, sf_collective_name((sf_collective)kind)))
-        kind++;
-    return (sf_collective)kind;
+    return sf_json_string(sf_json_get(event, "name"), &name) ? sf_collective_find(name)
+                                                             : SF_COLLECTIVE_COUNT;
 }
 
 /* An event that tells no time of an instruction, or of one that is not priced by itself, is none of ours. */

@@ -288,7 +288,7 @@ static bool draws(const sf_primitives *list, const char *module)
     for (uint32_t i = 0; i < list->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(list->graph, i);
         if (node->phase == SF_FORWARD && sf_is_in_module(node->scope->path, module) &&
-            (sf_is(node, SF_OP_RNG_BIT_GENERATOR) || sf_is(node, SF_OP_XOR)))
+            (node->def->cost == SF_COST_RANDOM || sf_is(node, SF_OP_XOR)))
             return true;
     }
     return false;

@@ -177,12 +177,11 @@ sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const s
 sf_monoid local_reshard_monoid(const local_resharding *m)
 {
     int axis = 0;
-    bool reduces = m->kind == SF_RESHARD_REDUCE || m->kind == SF_RESHARD_SCATTER;
     while (!(m->axes >> axis & 1))
         axis++;
     if (m->kind == SF_RESHARD_MASK)
         return m->after->axes[axis].monoid;
-    return reduces ? m->before->axes[axis].monoid : SF_MONOID_NONE;
+    return sf_move_reduces(m->kind) ? m->before->axes[axis].monoid : SF_MONOID_NONE;
 }
 
 sf_value local_reshard_alone(local_builder *b, sf_value x, const local_resharding *m)

@@ -31,7 +31,7 @@ loop_output loop_output_of(const microbatching *t, uint32_t index)
     const sf_resharding *reshard = &b->reshards->reshards[index];
     const sf_type *whole = sf_type_of(t->step, reshard->value);
     const sf_type *shard = local_type(b, whole, b->reshards->versions[reshard->from].layout);
-    loop_output l = {.reshard = index, .is_sum = sf_is_reduction(reshard->kind)};
+    loop_output l = {.reshard = index, .is_sum = sf_move_reduces(reshard->kind)};
     bool adds = l.is_sum && monoid_of(t, &l) == SF_MONOID_ADD;
     l.type = !l.is_sum ? local_rows(b, t->microbatches, shard)
              : adds    ? sf_type_with(b->graph->pool, shard, sum_type(shard->dtype))

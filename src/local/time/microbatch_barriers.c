@@ -256,11 +256,11 @@ static uint32_t find_unsettled(const microbatching *t)
     int64_t most = little_bytes(t);
     uint32_t first = SF_NONE;
     for (uint32_t i = 0; i < m->nreshards; i++) {
-        bool is_sum = sf_is_reduction(m->reshards[i].kind);
+        bool is_sum = sf_move_reduces(m->reshards[i].kind);
         bool is_much = !is_sum && sf_type_bytes(sf_type_of(t->step, m->reshards[i].value)) > most;
         if (!t->blocks[i] || (!is_much && t->nloops <= MOST_LOOPS))
             continue;
-        if (first == SF_NONE || (!is_sum && sf_is_reduction(m->reshards[first].kind)))
+        if (first == SF_NONE || (!is_sum && sf_move_reduces(m->reshards[first].kind)))
             first = i;
     }
     return first;

@@ -134,7 +134,7 @@ uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t
 uint64_t pipe_output_hosts(const piping *p, const sf_resharding *reshard, uint32_t run)
 {
     const sf_node *maker = sf_maker(p->t->step, reshard->value);
-    bool is_sum = sf_is_reduction(reshard->kind);
+    bool is_sum = sf_move_reduces(reshard->kind);
     return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, is_sum ? run : 0) : 0;
 }
 

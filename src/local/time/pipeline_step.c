@@ -96,7 +96,7 @@ static bool is_output_here(const piping *p, const sf_resharding *reshard, uint32
                            bool is_received)
 {
     uint64_t hosts = pipe_output_hosts(p, reshard, 0);
-    bool is_sum = sf_is_reduction(reshard->kind);
+    bool is_sum = sf_move_reduces(reshard->kind);
     if (run / p->nmicrobatches != pipe_first_run(p, reshard) / p->nmicrobatches)
         return false;
     if (p->wanted[pipe_instance(p, reshard->to, 0)] == 0 || (is_sum && is_received))

@@ -92,6 +92,7 @@ const sf_opdef sf_op_case = {
     .infer = infer_case,
     .factors = sf_factors_nested,
     .eval = eval_case,
+    .cost = SF_COST_HEAVY,
 };
 
 /* optimization_barrier */
@@ -138,6 +139,10 @@ const sf_opdef sf_op_optimization_barrier = {
     .factors = barrier_factors,
     .linear = sf_linear_all,
     .eval = eval_barrier,
+    .sample = {.arguments = "%a: tensor<3x4xf32>",
+               .use = "%r = stablehlo.optimization_barrier %a : tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };
 
 /* while */
@@ -202,6 +207,15 @@ static sf_status eval_while(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     return status;
 }
 
+/* The next values. */
+static double scratch_while(const sf_op *op)
+{
+    double bytes = (double)op->noperands * sizeof(sf_tensor);
+    for (int i = 0; i < op->noperands; i++)
+        bytes += (double)sf_type_bytes(op->in[i]) + 16;
+    return bytes;
+}
+
 const sf_opdef sf_op_while = {
     .name = "while",
     .dialect = "stablehlo",
@@ -219,4 +233,6 @@ const sf_opdef sf_op_while = {
     .infer = infer_while,
     .factors = sf_factors_nested,
     .eval = eval_while,
+    .cost = SF_COST_HEAVY,
+    .scratch = scratch_while,
 };

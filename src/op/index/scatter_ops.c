@@ -375,4 +375,18 @@ const sf_opdef sf_op_scatter = {
     .flops = flops_scatter,
     .bytes = bytes_scatter,
     .eval = eval_scatter,
+    .positional = true,
+    .updates = true,
+    .cost = SF_COST_LOOKUP,
+    .scratch = sf_scratch_words_and_places,
+    .sample = {.arguments = "%a: tensor<10x4xf32>, %i: tensor<3x1xi32>, %u: tensor<3x4xf32>",
+               .use = "%r = \"stablehlo.scatter\"(%a, %i, %u) <{indices_are_sorted = false, "
+                      "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "
+                      "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+                      "index_vector_dim = 1>, "
+                      "unique_indices = false}> ({\n" SF_SAMPLE_BODY(
+                          "add") "  }) : (tensor<10x4xf32>, tensor<3x1xi32>, "
+                                 "tensor<3x4xf32>) -> tensor<10x4xf32>",
+               .results = "%r",
+               .types = "tensor<10x4xf32>"},
 };

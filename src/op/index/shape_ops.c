@@ -115,6 +115,12 @@ const sf_opdef sf_op_broadcast_in_dim = {
     .factors = broadcast_factors,
     .linear = sf_linear_first,
     .eval = broadcast_eval,
+    .sample =
+        {.arguments = "%a: tensor<4xf32>",
+         .use =
+             "%r = stablehlo.broadcast_in_dim %a, dims = [1] : (tensor<4xf32>) -> tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };
 
 /* constant */
@@ -165,6 +171,10 @@ const sf_opdef sf_op_constant = {
     .infer = constant_infer,
     .factors = factors_free,
     .eval = constant_eval,
+    .sample = {.arguments = "",
+               .use = "%r = stablehlo.constant dense<1.5> : tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };
 
 /* iota */
@@ -234,6 +244,11 @@ const sf_opdef sf_op_iota = {
     .infer = iota_infer,
     .factors = factors_free,
     .eval = iota_eval,
+    .positional = true,
+    .sample = {.arguments = "",
+               .use = "%r = stablehlo.iota dim = 1 : tensor<3x4xi32>",
+               .results = "%r",
+               .types = "tensor<3x4xi32>"},
 };
 
 /* reshape */
@@ -384,6 +399,10 @@ const sf_opdef sf_op_reshape = {
     .factors = reshape_factors,
     .linear = sf_linear_first,
     .eval = reshape_eval,
+    .sample = {.arguments = "%a: tensor<8x4xf32>",
+               .use = "%r = stablehlo.reshape %a : (tensor<8x4xf32>) -> tensor<2x16xf32>",
+               .results = "%r",
+               .types = "tensor<2x16xf32>"},
 };
 
 /* transpose */
@@ -453,4 +472,9 @@ const sf_opdef sf_op_transpose = {
     .factors = transpose_factors,
     .linear = sf_linear_first,
     .eval = transpose_eval,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>",
+         .use = "%r = stablehlo.transpose %a, dims = [1, 0] : (tensor<3x4xf32>) -> tensor<4x3xf32>",
+         .results = "%r",
+         .types = "tensor<4x3xf32>"},
 };

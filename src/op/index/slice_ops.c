@@ -146,6 +146,13 @@ const sf_opdef sf_op_concatenate = {
     .halo = concatenate_halo,
     .linear = sf_linear_all,
     .eval = concatenate_eval,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>, %b: tensor<3x2xf32>",
+         .use =
+             "%r = stablehlo.concatenate %a, %b, dim = 1 : (tensor<3x4xf32>, tensor<3x2xf32>) -> "
+             "tensor<3x6xf32>",
+         .results = "%r",
+         .types = "tensor<3x6xf32>"},
 };
 
 /* dynamic_slice and dynamic_update_slice */
@@ -248,6 +255,14 @@ const sf_opdef sf_op_dynamic_slice = {
     .local = dynamic_slice_local,
     .bytes = dynamic_slice_bytes,
     .eval = dynamic_slice_eval,
+    .positional = true,
+    .looks_up = true,
+    .sample = {.arguments = "%a: tensor<3x8xf32>, %i: tensor<i32>, %j: tensor<i32>",
+               .use = "%r = stablehlo.dynamic_slice %a, %i, %j, sizes = [3, 2] : (tensor<3x8xf32>, "
+                      "tensor<i32>, "
+                      "tensor<i32>) -> tensor<3x2xf32>",
+               .results = "%r",
+               .types = "tensor<3x2xf32>"},
 };
 
 static sf_status dynamic_update_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
@@ -318,6 +333,15 @@ const sf_opdef sf_op_dynamic_update_slice = {
     .linear = dynamic_update_linear,
     .bytes = dynamic_update_bytes,
     .eval = dynamic_update_eval,
+    .positional = true,
+    .updates = true,
+    .sample = {.arguments =
+                   "%a: tensor<3x8xf32>, %b: tensor<3x2xf32>, %i: tensor<i32>, %j: tensor<i32>",
+               .use = "%r = stablehlo.dynamic_update_slice %a, %b, %i, %j : (tensor<3x8xf32>, "
+                      "tensor<3x2xf32>, "
+                      "tensor<i32>, tensor<i32>) -> tensor<3x8xf32>",
+               .results = "%r",
+               .types = "tensor<3x8xf32>"},
 };
 
 /* pad */
@@ -435,6 +459,11 @@ const sf_opdef sf_op_pad = {
     .halo = pad_halo,
     .linear = pad_linear,
     .eval = pad_eval,
+    .sample = {.arguments = "%a: tensor<3x4xf32>, %b: tensor<f32>",
+               .use = "%r = stablehlo.pad %a, %b, low = [0, 1], high = [0, 1], interior = [0, 0] : "
+                      "(tensor<3x4xf32>, tensor<f32>) -> tensor<3x6xf32>",
+               .results = "%r",
+               .types = "tensor<3x6xf32>"},
 };
 
 /* reverse */
@@ -499,6 +528,10 @@ const sf_opdef sf_op_reverse = {
     .halo = reverse_halo,
     .linear = sf_linear_first,
     .eval = reverse_eval,
+    .sample = {.arguments = "%a: tensor<3x4xf32>",
+               .use = "%r = stablehlo.reverse %a, dims = [1] : tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };
 
 /* slice */
@@ -618,4 +651,8 @@ const sf_opdef sf_op_slice = {
     .linear = sf_linear_first,
     .local = slice_local,
     .eval = slice_eval,
+    .sample = {.arguments = "%a: tensor<3x8xf32>",
+               .use = "%r = stablehlo.slice %a [0:3, 2:6] : (tensor<3x8xf32>) -> tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };

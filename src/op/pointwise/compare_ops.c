@@ -68,6 +68,12 @@ const sf_opdef sf_op_clamp = {
     .factors = sf_factors_pointwise,
     .flops = sf_flops_pointwise,
     .eval = eval_clamp,
+    .sample =
+        {.arguments = "%a: tensor<f32>, %b: tensor<3x4xf32>, %c: tensor<f32>",
+         .use = "%r = stablehlo.clamp %a, %b, %c : (tensor<f32>, tensor<3x4xf32>, tensor<f32>) -> "
+                "tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };
 
 enum { COMPARE_ATTRS = SF_COMPARE_TYPE + 1 };
@@ -196,6 +202,12 @@ const sf_opdef sf_op_compare = {
     .factors = sf_factors_pointwise,
     .flops = sf_flops_pointwise,
     .eval = eval_compare,
+    .sample =
+        {.arguments = "%a: tensor<3x4xf32>, %b: tensor<3x4xf32>",
+         .use = "%r = stablehlo.compare LT, %a, %b, FLOAT : (tensor<3x4xf32>, tensor<3x4xf32>) -> "
+                "tensor<3x4xi1>",
+         .results = "%r",
+         .types = "tensor<3x4xi1>"},
 };
 
 static sf_status infer_select(const sf_op *op, const sf_type **out, sf_diag *diag)
@@ -249,4 +261,8 @@ const sf_opdef sf_op_select = {
     .linear = linear_select,
     .flops = sf_flops_pointwise,
     .eval = eval_select,
+    .sample = {.arguments = "%p: tensor<3x4xi1>, %a: tensor<3x4xf32>, %b: tensor<3x4xf32>",
+               .use = "%r = stablehlo.select %p, %a, %b : tensor<3x4xi1>, tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };

@@ -121,6 +121,10 @@ const sf_opdef sf_op_convert = {
     .linear = linear_convert,
     .flops = sf_flops_pointwise,
     .eval = eval_convert,
+    .sample = {.arguments = "%a: tensor<3x4xf32>",
+               .use = "%r = stablehlo.convert %a : (tensor<3x4xf32>) -> tensor<3x4xbf16>",
+               .results = "%r",
+               .types = "tensor<3x4xbf16>"},
 };
 
 /* How many elements of the narrow type make one of the wide one; 0 when the widths do not fit. */
@@ -217,6 +221,10 @@ const sf_opdef sf_op_bitcast_convert = {
     .infer = infer_bitcast_convert,
     .factors = factors_bitcast_convert,
     .eval = eval_bitcast_convert,
+    .sample = {.arguments = "%a: tensor<3x4xf32>",
+               .use = "%r = stablehlo.bitcast_convert %a : (tensor<3x4xf32>) -> tensor<3x4x2xbf16>",
+               .results = "%r",
+               .types = "tensor<3x4x2xbf16>"},
 };
 
 static const sf_attrdef reduce_precision_attrs[SF_PRECISION_SLOTS] = {
@@ -288,4 +296,8 @@ const sf_opdef sf_op_reduce_precision = {
     .factors = sf_factors_pointwise,
     .flops = sf_flops_pointwise,
     .eval = eval_reduce_precision,
+    .sample = {.arguments = "%a: tensor<3x4xf32>",
+               .use = "%r = stablehlo.reduce_precision %a, format = e5m10 : tensor<3x4xf32>",
+               .results = "%r",
+               .types = "tensor<3x4xf32>"},
 };

@@ -273,6 +273,12 @@ static sf_status eval_fft(sf_eval *eval, const sf_op *op, const sf_tensor *in, s
     return SF_OK;
 }
 
+/* A box twice, and a line, padded to a power of two, twice. */
+static double scratch_fft(const sf_op *op)
+{
+    return 11 * 2 * sf_scratch_words(op);
+}
+
 const sf_opdef sf_op_fft = {
     .name = "fft",
     .dialect = "stablehlo",
@@ -290,4 +296,12 @@ const sf_opdef sf_op_fft = {
     .linear = sf_linear_first,
     .flops = flops_fft,
     .eval = eval_fft,
+    .cost = SF_COST_HEAVY,
+    .scratch = scratch_fft,
+    .sample =
+        {.arguments = "%a: tensor<3x4x8xcomplex<f32>>",
+         .use = "%r = stablehlo.fft %a, type = FFT, length = [8] : (tensor<3x4x8xcomplex<f32>>) -> "
+                "tensor<3x4x8xcomplex<f32>>",
+         .results = "%r",
+         .types = "tensor<3x4x8xcomplex<f32>>"},
 };

@@ -491,6 +491,24 @@ static sf_status eval_conv(sf_eval *eval, const sf_op *op, const sf_tensor *in, 
     return status;
 }
 
+/* Operands and results as they come, and in order; and for every place of the result, along each dimension, the
+ * element under each place of the window. */
+static double scratch_conv(const sf_op *op)
+{
+    sf_ints kernel = sf_op_ints(op, SF_CONV_RHS_SPATIAL);
+    sf_ints result = sf_op_ints(op, SF_CONV_OUT_SPATIAL);
+    int64_t groups =
+        sf_op_int(op, SF_CONV_FEATURE_GROUPS, 1) * sf_op_int(op, SF_CONV_BATCH_GROUPS, 1);
+    double seen = 0, area = 1;
+    for (int d = 0; d < kernel.count; d++) {
+        double size = (double)op->in[1]->dims[kernel.at[d]];
+        seen += size * (double)op->out[0]->dims[result.at[d]];
+        area *= size;
+    }
+    double windows = seen + 2 * area + (sf_dimension_sum(op) + 8) * (double)groups;
+    return 2 * sf_scratch_words(op) + sizeof(int64_t) * windows;
+}
+
 const sf_opdef sf_op_convolution = {
     .name = "convolution",
     .dialect = "stablehlo",
@@ -513,4 +531,16 @@ const sf_opdef sf_op_convolution = {
     .local = localize_conv,
     .flops = flops_conv,
     .eval = eval_conv,
+    .positional = true,
+    .precision = SF_CONV_PRECISION + 1,
+    .cost = SF_COST_PRODUCT,
+    .scratch = scratch_conv,
+    .sample =
+        {.arguments = "%a: tensor<2x8x3xf32>, %b: tensor<3x3x4xf32>",
+         .use = "%r = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], "
+                "window = "
+                "{pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
+                "(tensor<2x8x3xf32>, tensor<3x3x4xf32>) -> tensor<2x8x4xf32>",
+         .results = "%r",
+         .types = "tensor<2x8x4xf32>"},
 };

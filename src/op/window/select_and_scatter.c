@@ -338,4 +338,18 @@ const sf_opdef sf_op_select_and_scatter = {
     .halo = halo_select_and_scatter,
     .flops = flops_select_and_scatter,
     .eval = eval_select_and_scatter,
+    .scratch = sf_scratch_words_and_places,
+    .sample = {.arguments = "%a: tensor<3x8xf32>, %b: tensor<3x4xf32>, %c: tensor<f32>",
+               .use = "%r = \"stablehlo.select_and_scatter\"(%a, %b, %c) <{window_dimensions = "
+                      "array<i64: 1, 2>, "
+                      "window_strides = array<i64: 1, 2>}> ({\n"
+                      "  ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
+                      "    %z = stablehlo.compare GE, %x, %y, FLOAT : (tensor<f32>, tensor<f32>) "
+                      "-> tensor<i1>\n"
+                      "    stablehlo.return %z : tensor<i1>\n"
+                      "  }, {\n" SF_SAMPLE_BODY(
+                          "add") "  }) : (tensor<3x8xf32>, tensor<3x4xf32>, tensor<f32>) -> "
+                                 "tensor<3x8xf32>",
+               .results = "%r",
+               .types = "tensor<3x8xf32>"},
 };

@@ -332,4 +332,13 @@ const sf_opdef sf_op_reduce_window = {
     .linear = linear_window,
     .flops = flops_window,
     .eval = eval_window,
+    .scratch = sf_scratch_words_and_places,
+    .sample =
+        {.arguments = "%a: tensor<3x8xf32>, %b: tensor<f32>",
+         .use = "%r = \"stablehlo.reduce_window\"(%a, %b) <{window_dimensions = array<i64: 1, 2>, "
+                "window_strides = array<i64: 1, 2>}> ({\n" SF_SAMPLE_BODY(
+                    "add") "  }) : (tensor<3x8xf32>, "
+                           "tensor<f32>) -> tensor<3x4xf32>",
+         .results = "%r",
+         .types = "tensor<3x4xf32>"},
 };

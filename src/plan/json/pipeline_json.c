@@ -67,7 +67,8 @@ void sf_pipeline_put(const sf_pipeline *pipeline, const sf_graph *graph, const s
     sf_json_add_int(writer, "stages", pipeline->stages.count);
     if (*pipeline->name)
         sf_json_add_string(writer, "schedule", pipeline->name);
-    if (!*pipeline->name || sf_schedule_goes_by_times(pipeline->name)) {
+    const sf_schedule_info *info = *pipeline->name ? sf_schedule_find_info(pipeline->name) : NULL;
+    if (!*pipeline->name || (info && info->goes_by_times)) {
         sf_json_key(writer, *pipeline->name ? "tasks" : "schedule");
         put_table(&pipeline->schedule, writer);
     }

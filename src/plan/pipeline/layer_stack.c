@@ -25,19 +25,7 @@ bool sf_constant_int(const sf_graph *graph, sf_value value, int64_t *out)
 /* Ops that know positions, draw, or have a meaning of their own. */
 static bool knows_positions(const sf_node *node)
 {
-    switch (node->def->id) {
-    case SF_OP_GATHER:
-    case SF_OP_SCATTER:
-    case SF_OP_DYNAMIC_SLICE:
-    case SF_OP_DYNAMIC_UPDATE_SLICE:
-    case SF_OP_IOTA:
-    case SF_OP_RNG_BIT_GENERATOR:
-    case SF_OP_CONVOLUTION:
-    case SF_OP_CUSTOM_CALL:
-        return true;
-    default:
-        return node->nregions > 0 || sf_is_control(node);
-    }
+    return node->def->positional || node->nregions > 0 || sf_is_control(node);
 }
 
 /* Whether the dimension is walked by the factor and by nothing else. */

@@ -198,16 +198,16 @@ static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_p
 }
 
 /* The first and the last stage on all groups, the others on one each. */
-static sf_status interlace(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
-                           const sf_schedule_choice *choice, sf_arena *arena, sf_diag *diag,
-                           sf_schedule *out)
+static sf_status interlace(const char *name, const sf_graph *graph, const sf_stages *stages,
+                           sf_pipe *pipe, const sf_schedule_choice *choice, sf_arena *arena,
+                           sf_diag *diag, sf_schedule *out)
 {
     uint64_t *groups = SF_ARRAY(arena, pipe->nstages, uint64_t);
     if (pipe->nstages != pipe->ngroups + 2)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "interlaced on %u groups has %u stages, of which all share the first and "
-                       "the last, not %u",
-                       pipe->ngroups, pipe->ngroups + 2, pipe->nstages);
+                       "%s on %u groups has %u stages, of which all share the first and the last, "
+                       "not %u",
+                       name, pipe->ngroups, pipe->ngroups + 2, pipe->nstages);
     for (uint32_t s = 0; s < pipe->nstages; s++)
         groups[s] =
             s > 0 && s + 1 < pipe->nstages ? UINT64_C(1) << (s - 1) : sf_all_groups(pipe->ngroups);
@@ -237,14 +237,16 @@ sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32
     if (choice->groups)
         return find_order(graph, &out->stages, &pipe, choice->groups, choice, arena, diag,
                           &out->schedule);
-    sf_schedule_kind kind;
+    sf_schedule_kind kind = {0};
     if (choice->name)
         SF_TRY(sf_schedule_parse(choice->name, &kind, diag));
+    const sf_schedule_info *info = sf_schedule_get(kind.name);
     if (choice->table)
         SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
-    else if (kind.name == SF_SCHEDULE_INTERLACED)
-        SF_TRY(interlace(graph, &out->stages, &pipe, choice, arena, diag, &out->schedule));
-    else if (kind.name == SF_SCHEDULE_SEARCH)
+    else if (info->goes_by_times && info->shared > 0)
+        SF_TRY(
+            interlace(info->name, graph, &out->stages, &pipe, choice, arena, diag, &out->schedule));
+    else if (info->goes_by_times)
         SF_TRY(order_in_rounds(graph, &out->stages, &pipe, choice, arena, diag, &out->schedule));
     else
         SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));

@@ -12,42 +12,72 @@
 typedef uint64_t host_function(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
 
 typedef struct named {
-    const char *name;
-    bool counted;           /* ":V" may stand behind it */
-    uint32_t chunks, least; /* stages a group: as a rule, and the fewest that may be asked for */
-    bool splits_weights;
+    sf_schedule_info info;
     host_function *hosts;
     sf_status (*order)(sf_scheduling *s);
 } named;
 
 static const named table[] = {
-    [SF_SCHEDULE_GPIPE] = {"gpipe", false, 1, 1, false, sf_host_round, sf_order_gpipe},
-    [SF_SCHEDULE_1F1B] = {"1f1b", false, 1, 1, false, sf_host_round, sf_order_interleaved},
-    [SF_SCHEDULE_INTERLEAVED] = {"interleaved", true, 2, 2, false, sf_host_round,
-                                 sf_order_interleaved},
-    [SF_SCHEDULE_ZB_H1] = {"zb-h1", false, 1, 1, true, sf_host_round, sf_order_zb_h1},
-    [SF_SCHEDULE_ZB_V] = {"zb-v", false, 2, 2, true, sf_host_down_and_up, sf_order_zb_v},
-    [SF_SCHEDULE_CHIMERA] = {"chimera", false, 1, 1, false, sf_host_both_ways, sf_order_found},
-    [SF_SCHEDULE_DUALPIPE] = {"dualpipe", false, 1, 1, true, sf_host_both_ways, sf_order_found},
-    [SF_SCHEDULE_3F1B] = {"3f1b", true, 3, 1, false, sf_host_round, sf_order_recycled},
-    [SF_SCHEDULE_SEARCH] = {"search", true, 1, 1, false, sf_host_round, sf_order_found},
-    [SF_SCHEDULE_INTERLACED] = {"interlaced", false, 1, 1, false, sf_host_shared, sf_order_found},
+    [SF_SCHEDULE_GPIPE] = {{.name = "gpipe", .chunks = 1, .least = 1},
+                           sf_host_round,
+                           sf_order_gpipe},
+    [SF_SCHEDULE_1F1B] = {{.name = "1f1b", .chunks = 1, .least = 1, .falls_to_one = true},
+                          sf_host_round,
+                          sf_order_interleaved},
+    [SF_SCHEDULE_INTERLEAVED] =
+        {{.name = "interleaved", .count = "CHUNKS", .chunks = 2, .least = 2, .whole_rounds = true},
+         sf_host_round,
+         sf_order_interleaved},
+    [SF_SCHEDULE_ZB_H1] =
+        {{.name = "zb-h1", .chunks = 1, .least = 1, .worth_turns = 2, .splits_weights = true},
+         sf_host_round,
+         sf_order_zb_h1},
+    [SF_SCHEDULE_ZB_V] = {{.name = "zb-v", .chunks = 2, .least = 2, .splits_weights = true},
+                          sf_host_down_and_up,
+                          sf_order_zb_v},
+    [SF_SCHEDULE_CHIMERA] = {{.name = "chimera", .chunks = 1, .least = 1, .least_turns = 2},
+                             sf_host_both_ways,
+                             sf_order_found},
+    [SF_SCHEDULE_DUALPIPE] =
+        {{.name = "dualpipe", .chunks = 1, .least = 1, .least_turns = 2, .splits_weights = true},
+         sf_host_both_ways,
+         sf_order_found},
+    [SF_SCHEDULE_3F1B] = {{.name = "3f1b",
+                           .count = "PASSES",
+                           .chunks = 3,
+                           .least = 1,
+                           .recycles = SF_RECYCLES_ALWAYS},
+                          sf_host_round,
+                          sf_order_recycled},
+    [SF_SCHEDULE_INTERLACED] =
+        {{.name = "interlaced", .chunks = 1, .least = 1, .shared = 2, .goes_by_times = true},
+         sf_host_shared,
+         sf_order_found},
+    [SF_SCHEDULE_SEARCH] = {{.name = "search",
+                             .count = "CHUNKS",
+                             .chunks = 1,
+                             .least = 1,
+                             .goes_by_times = true,
+                             .recycles = SF_RECYCLES_IF_IT_CAN},
+                            sf_host_round,
+                            sf_order_found},
 };
 enum { NAMES = sizeof table / sizeof *table, MOST_CHUNKS = 1024 };
-
-const char *sf_schedule_names(void)
-{
-    return "gpipe, 1f1b, interleaved[:CHUNKS], zb-h1, zb-v, chimera, dualpipe, 3f1b[:PASSES], "
-           "interlaced, search[:CHUNKS]";
-}
 
 static sf_status unknown(const char *text, sf_diag *diag)
 {
     sf_nearest nearest = {.text = sf_str_of(text)};
-    for (uint32_t i = 0; i < NAMES; i++)
-        sf_nearest_try(&nearest, table[i].name);
+    sf_buf names = {0};
+    for (uint32_t i = 0; i < NAMES; i++) {
+        const sf_schedule_info *it = &table[i].info;
+        sf_nearest_try(&nearest, it->name);
+        sf_buf_printf(&names, "%s%s", i ? ", " : "", it->name);
+        if (it->count)
+            sf_buf_printf(&names, "[:%s]", it->count);
+    }
     sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no schedule \"%.100s\"; there are %s", text,
-            sf_schedule_names());
+            names.text);
+    sf_buf_free(&names);
     return nearest.best ? sf_hint(diag, "did you mean %s?", nearest.best) : SF_EUSAGE;
 }
 
@@ -55,7 +85,7 @@ sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *di
 {
     sf_str all = sf_str_of(text);
     for (uint32_t i = 0; i < NAMES; i++) {
-        const named *it = &table[i];
+        const sf_schedule_info *it = &table[i].info;
         if (!sf_str_starts(all, it->name))
             continue;
         sf_str rest = {all.at + strlen(it->name), all.length - strlen(it->name)};
@@ -64,7 +94,7 @@ sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *di
             if (rest.at[0] != ':')
                 continue;
             rest = (sf_str){rest.at + 1, rest.length - 1};
-            if (!it->counted)
+            if (!it->count)
                 return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the schedule %s takes no number",
                                it->name);
             if (!sf_number_int(rest, &count) || count < it->least || count > MOST_CHUNKS)
@@ -80,35 +110,27 @@ sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *di
 
 void sf_schedule_kind_text(sf_schedule_kind kind, char out[32])
 {
-    const named *it = &table[kind.name];
-    if (it->counted)
+    const sf_schedule_info *it = sf_schedule_get(kind.name);
+    if (it->count)
         snprintf(out, 32, "%s:%" PRIu32, it->name, kind.chunks);
     else
         snprintf(out, 32, "%s", it->name);
 }
 
-bool sf_schedule_goes_by_times(const char *name)
+const sf_schedule_info *sf_schedule_get(sf_schedule_name name)
 {
-    sf_schedule_kind kind;
-    return sf_schedule_parse(name, &kind, NULL) == SF_OK &&
-           (kind.name == SF_SCHEDULE_INTERLACED || kind.name == SF_SCHEDULE_SEARCH);
+    return &table[name].info;
 }
 
-bool sf_schedule_shares(const char *name)
+const sf_schedule_info *sf_schedule_find_info(const char *text)
 {
     sf_schedule_kind kind;
-    return sf_schedule_parse(name, &kind, NULL) == SF_OK &&
-           table[kind.name].hosts == sf_host_shared;
+    return sf_schedule_parse(text, &kind, NULL) == SF_OK ? sf_schedule_get(kind.name) : NULL;
 }
 
 uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups)
 {
     return kind.chunks * ngroups;
-}
-
-bool sf_schedule_splits_weights(sf_schedule_kind kind)
-{
-    return table[kind.name].splits_weights;
 }
 
 /* Making */
@@ -124,33 +146,35 @@ static uint32_t count_shared(const sf_pipe *pipe, const bool *shared)
 static sf_status check_turns(sf_schedule_kind kind, const sf_pipe *pipe, sf_diag *diag)
 {
     uint32_t p = pipe->ngroups, m = pipe->nmicrobatches;
-    const char *name = table[kind.name].name;
-    if (kind.name == SF_SCHEDULE_INTERLEAVED && m % p != 0) {
+    const sf_schedule_info *it = sf_schedule_get(kind.name);
+    if (it->whole_rounds && m % p != 0) {
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                 "%s passes micro-batches on in rounds of one per pipeline rank: %" PRIu32
                 " micro-batches are not a multiple of %" PRIu32 " groups",
-                name, m, p);
+                it->name, m, p);
         return sf_hint(diag, "take %" PRIu32 " micro-batches, or the schedule 1f1b",
                        (m / p + 1) * p);
     }
-    if (table[kind.name].hosts == sf_host_both_ways && m < 2)
+    if (m < it->least_turns)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%s goes both ways, so it needs at least two micro-batches", name);
+                       "%s goes both ways, so it needs at least two micro-batches", it->name);
     return SF_OK;
 }
 
 static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const bool *shared,
                                sf_diag *diag)
 {
-    const char *name = table[kind.name].name;
+    const sf_schedule_info *it = sf_schedule_get(kind.name);
+    const char *name = it->name;
     uint32_t p = pipe->ngroups, m = pipe->nmicrobatches, nshared = count_shared(pipe, shared);
     if (p == 0 || p > SF_MOST_GROUPS || m == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "a pipeline has 1 to %d pipeline ranks and at least one micro-batch",
                        SF_MOST_GROUPS);
-    if (nshared > 0 && kind.name != SF_SCHEDULE_INTERLACED)
+    if (nshared > 0 && it->shared == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%s has no stages that all groups share; interlaced has", name);
+                       "%s has no stages that all groups share; %s has", name,
+                       sf_schedule_get(SF_SCHEDULE_INTERLACED)->name);
     uint32_t wanted = sf_schedule_stages(kind, p);
     if (pipe->nstages - nshared != wanted)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
@@ -204,12 +228,12 @@ sf_status sf_schedule_make(sf_schedule_kind kind, const sf_pipe *pipe, const boo
                            sf_arena *arena, sf_schedule *out, sf_diag *diag)
 {
     const named *it = &table[kind.name];
-    if (kind.name == SF_SCHEDULE_INTERLACED && !shared)
+    if (it->info.shared > 0 && !shared)
         shared = share_ends(pipe, arena);
     SF_TRY(check_numbers(kind, pipe, shared, diag));
     sf_scheduling s = {*pipe, shared, kind.chunks, out, arena, diag};
-    s.pipe.splits_weights |= it->splits_weights;
-    if (kind.name != SF_SCHEDULE_INTERLACED)
+    s.pipe.splits_weights |= it->info.splits_weights;
+    if (it->info.shared == 0)
         s.shared = NULL;
     set_hosts(&s, it->hosts);
     set_lists(&s);

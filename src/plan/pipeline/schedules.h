@@ -40,24 +40,42 @@ typedef struct sf_schedule_kind {
     uint32_t chunks; /* stages a group; of 3f1b, forward passes */
 } sf_schedule_kind;
 
+/* Whether the chunks of a group are forward passes through the same layers, which are then cut alike. */
+typedef enum sf_recycles {
+    SF_RECYCLES_NEVER,
+    SF_RECYCLES_IF_IT_CAN, /* where the step has as many passes */
+    SF_RECYCLES_ALWAYS,
+} sf_recycles;
+
+/* What a schedule is. */
+typedef struct sf_schedule_info {
+    const char *name;
+    const char *count;      /* ":COUNT" may stand after the name; NULL: not */
+    uint32_t chunks, least; /* stages a group: as a rule, and the fewest that may be asked for */
+    uint32_t shared;        /* stages on all groups besides: as a rule the first and the last */
+    uint32_t least_turns;   /* it needs so many micro-batches, */
+    uint32_t worth_turns;   /* and with fewer than these does no better than 1f1b */
+    bool whole_rounds;      /* micro-batches must be a multiple of groups */
+    bool splits_weights;    /* W is a task of its own */
+    bool goes_by_times; /* its order follows from what tasks take, which is not known everywhere:
+                                   plans keep it as a table */
+    bool falls_to_one;  /* micro-batches in flight fall from group to group, to one */
+    sf_recycles recycles;
+} sf_schedule_info;
+
+const sf_schedule_info *sf_schedule_get(sf_schedule_name name);
+
+/* Of "interleaved:2"; NULL where there is no such schedule. */
+const sf_schedule_info *sf_schedule_find_info(const char *text);
+
 /* Reads "1f1b", "interleaved:2". SF_EUSAGE where there is no such schedule, with a list of those that there are. */
 sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *diag);
 
-/* The names, "gpipe, 1f1b, ...", and one by itself, as it is read. */
-const char *sf_schedule_names(void);
+/* One by itself, as it is read. */
 void sf_schedule_kind_text(sf_schedule_kind kind, char out[32]);
-
-/* Its order follows from what tasks take, which is not known everywhere: plans keep it as a table. */
-bool sf_schedule_goes_by_times(const char *name);
-
-/* It has stages on all groups. */
-bool sf_schedule_shares(const char *name);
 
 /* How many stages it wants of a step on so many groups, shared ones not counted. */
 uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups);
-
-/* W is a task of its own. */
-bool sf_schedule_splits_weights(sf_schedule_kind kind);
 
 /* Makes a schedule of a pipe that has its hosts, which may be sets of groups, by the search. `time` is what tasks take, by
  * stage * SF_PASSES + pass; NULL: stages are of one size, and those on several groups take half as long. `held` is what a stage keeps

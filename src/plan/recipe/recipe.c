@@ -23,7 +23,8 @@
 typedef struct applying {
     const sf_graph *step;
     const sf_graph *graph; /* the step, or where it has loops, one turn of them */
-    const char **names;    /* clean, by argument */
+    const sf_recipe *recipe;
+    const char **names; /* clean, by argument */
     sf_uses uses;
     sf_arena arena;
     sf_plan *plan;
@@ -172,37 +173,17 @@ static void pin_gradients(applying *k, int axis, bool split)
 }
 
 /* Parameters that are in pieces when a step begins are gathered by it; those that it makes whole, by the step before. */
-static bool apply_zero(applying *k, int axis, bool gradients, bool parameters)
+static bool apply_zero(applying *k, int axis)
 {
     if (!apply_dp(k, axis))
         return false;
     k->least = least_size(k);
-    pin_gradients(k, axis, gradients);
-    pin_role(k, axis, SF_ROLE_PARAM, parameters);
+    pin_gradients(k, axis, k->recipe->gradients);
+    pin_role(k, axis, SF_ROLE_PARAM, k->recipe->parameters);
     if (pin_role(k, axis, SF_ROLE_STATE, true) == 0)
         return refuse_recipe(k, "no optimizer state of the step splits into %d equal parts",
                              k->plan->mesh.axes[axis].size);
     return true;
-}
-
-static bool apply_zero1(applying *k, int axis)
-{
-    return apply_zero(k, axis, false, false);
-}
-
-static bool apply_zero2(applying *k, int axis)
-{
-    return apply_zero(k, axis, true, false);
-}
-
-static bool apply_zero3(applying *k, int axis)
-{
-    return apply_zero(k, axis, true, true);
-}
-
-static bool apply_zero1_between(applying *k, int axis)
-{
-    return apply_zero(k, axis, false, true);
 }
 
 static bool apply_megatron(applying *k, int axis)
@@ -271,33 +252,45 @@ static const struct row {
     const char *axes[MOST_COOKS + 1]; /* one of each cook, and then NULL */
     apply_fn *applying[MOST_COOKS];
 } rows[] = {
-    {{"dp", "the batch over axis data"}, {"data"}, {apply_dp}},
-    {{"zero1", "dp, with sharded optimizer state"}, {"data"}, {apply_zero1}},
-    {{"zero2", "zero1, with sharded gradients"}, {"data"}, {apply_zero2}},
-    {{"zero3", "zero2, with sharded parameters"}, {"data"}, {apply_zero3}},
-    {{"zero1-between", "zero1, with parameters sharded between steps"},
+    {{.name = "dp", .about = "the batch over axis data", .alias = "ddp"}, {"data"}, {apply_dp}},
+    {{.name = "zero1", .about = "dp, with sharded optimizer state", .state = true},
      {"data"},
-     {apply_zero1_between}},
-    {{"megatron", "pairs of products by columns and rows over axis model"},
+     {apply_zero}},
+    {{.name = "zero2", .about = "zero1, with sharded gradients", .state = true, .gradients = true},
+     {"data"},
+     {apply_zero}},
+    {{.name = "zero3",
+      .about = "zero2, with sharded parameters",
+      .alias = "fsdp",
+      .state = true,
+      .gradients = true,
+      .parameters = true},
+     {"data"},
+     {apply_zero}},
+    {{.name = "zero1-between",
+      .about = "zero1, with parameters sharded between steps",
+      .state = true,
+      .parameters = true},
+     {"data"},
+     {apply_zero}},
+    {{.name = "megatron",
+      .about = "pairs of products by columns and rows over axis model",
+      .alias = "tp"},
      {"model"},
      {apply_megatron}},
-    {{"sequence", "the tokens of the batch over axis seq"}, {"seq"}, {apply_sequence}},
-    {{"expert", "the batch and the weights of experts over axis expert"},
+    {{.name = "sequence", .about = "the tokens of the batch over axis seq", .alias = "sp"},
+     {"seq"},
+     {apply_sequence}},
+    {{.name = "expert",
+      .about = "the batch and the weights of experts over axis expert",
+      .alias = "ep"},
      {"expert"},
      {apply_expert}},
-    {{"2d", "dp over axis data and megatron over axis model"},
+    {{.name = "2d", .about = "dp over axis data and megatron over axis model"},
      {"data", "model"},
      {apply_dp, apply_megatron}},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
-
-/* What others call them. */
-static const struct {
-    const char *name, *recipe;
-} aliases[] = {
-    {"ddp", "dp"}, {"fsdp", "zero3"}, {"tp", "megatron"}, {"sp", "sequence"}, {"ep", "expert"},
-};
-enum { ALIASES = sizeof aliases / sizeof *aliases };
 
 const sf_recipe *sf_recipe_nth(int index)
 {
@@ -306,13 +299,30 @@ const sf_recipe *sf_recipe_nth(int index)
 
 static const struct row *find_row(sf_str name)
 {
-    for (int i = 0; i < ALIASES; i++)
-        if (sf_str_is(name, aliases[i].name))
-            return find_row(sf_str_of(aliases[i].recipe));
-    for (int i = 0; i < NROWS; i++)
-        if (sf_str_is(name, rows[i].recipe.name))
+    for (int i = 0; i < NROWS; i++) {
+        const sf_recipe *recipe = &rows[i].recipe;
+        if (sf_str_is(name, recipe->name) || (recipe->alias && sf_str_is(name, recipe->alias)))
             return &rows[i];
+    }
     return NULL;
+}
+
+const sf_recipe *sf_recipe_of_state(const char *names)
+{
+    for (const char *at = names; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
+        const struct row *row = find_row((sf_str){at, strcspn(at, "+")});
+        if (row && row->recipe.state)
+            return &row->recipe;
+    }
+    return NULL;
+}
+
+const sf_recipe *sf_recipe_of_parameters(bool gradients)
+{
+    const sf_recipe *recipe = &rows[0].recipe;
+    for (int i = 0; !recipe->parameters || recipe->gradients != gradients; i++)
+        recipe = &rows[i].recipe;
+    return recipe;
 }
 
 const char *const *sf_recipe_axes(const char *name)
@@ -356,8 +366,9 @@ static sf_status fail_unknown(sf_str name, sf_diag *diag)
         sf_buf_printf(&list, "%s%s", i ? ", " : "", rows[i].recipe.name);
         sf_nearest_try(&nearest, rows[i].recipe.name);
     }
-    for (int i = 0; i < ALIASES; i++)
-        sf_nearest_try(&nearest, aliases[i].name);
+    for (int i = 0; i < NROWS; i++)
+        if (rows[i].recipe.alias)
+            sf_nearest_try(&nearest, rows[i].recipe.alias);
     if (nearest.best)
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no recipe \"%.*s\"; did you mean \"%s\"?",
                 SF_STR_ARGS(name), nearest.best);
@@ -397,10 +408,12 @@ static bool try_recipe_mesh(applying *k, const combination *m, const sf_mesh *me
     k->plan = sf_plan_new(k->step, mesh);
     k->plan->recipe = sf_arena_string(&k->plan->arena, m->name, strlen(m->name));
     k->capacity = 0;
-    for (int r = 0; r < m->nrows; r++)
+    for (int r = 0; r < m->nrows; r++) {
+        k->recipe = &m->rows[r]->recipe;
         for (int a = 0; m->rows[r]->axes[a]; a++)
             if (!m->rows[r]->applying[a](k, sf_mesh_axis(mesh, sf_str_of(m->rows[r]->axes[a]))))
                 return false;
+    }
     return true;
 }
 

@@ -23,10 +23,21 @@
 
 typedef struct sf_recipe {
     const char *name, *about; /* about: half a sentence */
+    const char *alias;        /* what others call it, or NULL */
+    /* It shards over axis data, besides the batch, */
+    bool state;      /* optimizer state: it is one of ZeRO; */
+    bool gradients;  /* gradients; */
+    bool parameters; /* and parameters: between steps, and with gradients, until they are used. */
 } sf_recipe;
 
 /* By number; NULL past the last. */
 const sf_recipe *sf_recipe_nth(int index);
+
+/* Of recipes joined by +, the first that shards optimizer state; NULL where none does, or there is no text. */
+const sf_recipe *sf_recipe_of_state(const char *names);
+
+/* The recipe that shards optimizer state and parameters, and gradients too or not. */
+const sf_recipe *sf_recipe_of_parameters(bool gradients);
 
 /* The axes of a recipe of that name, then NULL; NULL where there is no such single recipe. */
 const char *const *sf_recipe_axes(const char *name);

@@ -214,7 +214,7 @@ static const sf_node **find_all_beside(const sf_graph *graph, sf_arena *arena, s
                  SF_ARRAY(arena, graph->nvalues, bool), SF_ARRAY(arena, graph->nvalues, uint32_t)};
     for (uint32_t i = 0; i < nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        bool is_product = sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
+        bool is_product = sf_is_product(node->def);
         if (is_sum(graph, node))
             f.sums[f.nsums++] = node;
         for (uint32_t j = 0; sf_is(node, SF_OP_MAXIMUM) && j < node->noperands; j++)

@@ -31,13 +31,6 @@ static void add_flow(matrix *m, int from, int to, double bytes)
     m->sent[from * SF_LEVELS + level] += bytes;
 }
 
-/* Bytes that a member sends to the next for each byte of the collective (cluster/cost_model.h says what those are). */
-static double ring_share(sf_collective kind, int members)
-{
-    double others = (double)(members - 1) / members;
-    return kind == SF_ALL_REDUCE ? 2 * others : kind == SF_BROADCAST ? 1 : others;
-}
-
 /* What ranks that run one program send in the same way. */
 typedef struct flow {
     sf_collective kind;
@@ -77,19 +70,20 @@ static void add_from(matrix *m, const flow *comm, int rank)
 {
     const sf_mesh *mesh = &m->page->sim.plan->mesh;
     int members = sf_group_size(mesh, comm->axes), place = sf_group_place(mesh, comm->axes, rank);
+    sf_route route = sf_collective_get(comm->kind)->route;
     if (members < 2)
         return;
     if (comm->to >= 0) {
         add_flow(m, rank, sf_group_member(mesh, comm->axes, rank, comm->to), comm->bytes);
-    } else if (comm->kind == SF_PERMUTE) {
+    } else if (route == SF_ROUTE_PEER) {
         int peer = sf_group_swapped(mesh, comm->axes, rank);
         add_flow(m, rank, sf_group_member(mesh, comm->axes, rank, peer), comm->bytes);
-    } else if (comm->kind == SF_ALL_TO_ALL) {
+    } else if (route == SF_ROUTE_DIRECT) {
         for (int i = 0; i < members; i++)
             add_flow(m, rank, sf_group_member(mesh, comm->axes, rank, i), comm->bytes / members);
     } else {
         int next = sf_group_member(mesh, comm->axes, rank, (place + 1) % members);
-        add_flow(m, rank, next, comm->bytes * ring_share(comm->kind, members));
+        add_flow(m, rank, next, comm->bytes * sf_collective_sent(comm->kind, members));
     }
 }
 

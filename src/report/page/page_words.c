@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "plan/recipe/recipe.h"
 #include "report/page/page.h"
 
 static void add_word(sf_page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -78,7 +79,7 @@ static bool scatters_gradients(const sf_page *page, sf_axes axes)
 static void add_zero(sf_page *page)
 {
     const sf_plan *plan = page->sim.plan;
-    const char *named = strstr(plan->recipe, "zero");
+    const sf_recipe *named = sf_recipe_of_state(plan->recipe);
     sf_axes data = 0;
     for (int a = 0; a < plan->mesh.naxes; a++)
         if (plan->mesh.axes[a].size > 1 && is_axis(plan->mesh.axes[a].name, "data"))
@@ -87,7 +88,9 @@ static void add_zero(sf_page *page)
         add_word(page, "ZeRO-3");
     else if (share_split(page, SF_ROLE_STATE, data) > 0.5)
         add_word(page,
-                 (named ? named[4] == '2' : scatters_gradients(page, data)) ? "ZeRO-2" : "ZeRO-1");
+                 (named ? named->gradients && !named->parameters : scatters_gradients(page, data))
+                     ? "ZeRO-2"
+                     : "ZeRO-1");
 }
 
 void sf_page_find_words(sf_page *page)

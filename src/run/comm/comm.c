@@ -189,12 +189,13 @@ const int *sf_comm_group_ranks(const sf_group *group)
 sf_signature sf_comm_signature(const sf_request *request)
 {
     const sf_transfer *transfer = &request->transfer;
+    const sf_collective_info *info = sf_collective_get(transfer->kind);
     sf_signature signature = {
         .kind = (int32_t)transfer->kind,
         .dtype = (int32_t)transfer->dtype,
-        .monoid = sf_comm_reduces(transfer->kind) ? (int32_t)transfer->monoid : 0,
+        .monoid = info->reduces ? (int32_t)transfer->monoid : 0,
         .nparts = transfer->nparts,
-        .from = transfer->kind == SF_BROADCAST ? transfer->from : 0,
+        .from = info->route == SF_ROUTE_CHAIN ? transfer->from : 0,
         .counts = 1,
     };
     for (int i = 0; i < transfer->nparts; i++) {
@@ -208,15 +209,16 @@ sf_signature sf_comm_signature(const sf_request *request)
 
 void sf_comm_describe(const sf_signature *signature, const char *what, char *text)
 {
-    sf_collective kind = (sf_collective)signature->kind;
-    bool reduces = sf_comm_reduces(kind), named = what && *what;
+    const sf_collective_info *info = sf_collective_get((sf_collective)signature->kind);
+    bool named = what && *what;
     char from[32] = "", parts[32] = "";
-    if (kind == SF_BROADCAST)
+    if (info->route == SF_ROUTE_CHAIN)
         snprintf(from, sizeof from, " from place %d", signature->from);
     if (signature->nparts != 1)
         snprintf(parts, sizeof parts, " in %d parts", signature->nparts);
-    snprintf(text, SF_COMM_TEXT, "%s%s%s%s of %" PRId64 " %s%s%s%s%s", sf_collective_name(kind),
-             reduces ? " " : "", reduces ? sf_monoid_name((sf_monoid)signature->monoid) : "", from,
+    snprintf(text, SF_COMM_TEXT, "%s%s%s%s of %" PRId64 " %s%s%s%s%s", info->name,
+             info->reduces ? " " : "",
+             info->reduces ? sf_monoid_name((sf_monoid)signature->monoid) : "", from,
              signature->count, sf_dtype_get((sf_dtype)signature->dtype)->name, parts,
              named ? " (" : "", named ? what : "", named ? ")" : "");
 }
@@ -243,8 +245,8 @@ void sf_comm_differ(const sf_request *here, int rank, const sf_signature *there,
 /* What one member holds of a part: the larger of its two sides. */
 static int64_t part_factor(sf_collective kind, int members)
 {
-    return kind == SF_ALL_GATHER || kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL ? members
-                                                                                       : 1;
+    const sf_collective_info *info = sf_collective_get(kind);
+    return info->in_blocks || info->out_blocks ? members : 1;
 }
 
 static sf_status check_parts(const sf_group *group, const sf_transfer *transfer, sf_diag *diag)
@@ -267,10 +269,11 @@ static sf_status check_parts(const sf_group *group, const sf_transfer *transfer,
 static sf_status check_transfer(const sf_group *group, const sf_transfer *transfer, sf_diag *diag)
 {
     int from = transfer->from, to = transfer->to, members = group->count;
+    sf_route route = sf_collective_get(transfer->kind)->route;
     bool good = true;
-    if (transfer->kind == SF_BROADCAST)
+    if (route == SF_ROUTE_CHAIN)
         good = from >= 0 && from < members;
-    if (transfer->kind == SF_PERMUTE)
+    if (route == SF_ROUTE_PEER)
         good = from < members && to < members;
     if (!good)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s from place %d to %d in a group of %d",
@@ -301,7 +304,8 @@ static sf_status run_alone(sf_request *request, sf_diag *diag)
 {
     const sf_transfer *transfer = &request->transfer;
     request->local = true;
-    if (transfer->kind == SF_PERMUTE && (transfer->from < 0 || transfer->to < 0))
+    if (sf_collective_get(transfer->kind)->route == SF_ROUTE_PEER &&
+        (transfer->from < 0 || transfer->to < 0))
         return SF_OK;
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];
@@ -341,7 +345,7 @@ static sf_status start_transfer(sf_group *group, const sf_transfer *transfer, bo
 {
     sf_combine combine = {0};
     SF_TRY(check_transfer(group, transfer, diag));
-    if (sf_comm_reduces(transfer->kind) &&
+    if (sf_collective_get(transfer->kind)->reduces &&
         !sf_combine_get(transfer->dtype, transfer->monoid, &combine))
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "%s of %s by %s between ranks",
                        sf_collective_name(transfer->kind), sf_dtype_get(transfer->dtype)->name,

@@ -92,11 +92,6 @@ void sf_comm_describe_request(const sf_request *request, char *text);
 void sf_comm_differ(const sf_request *here, int rank, const sf_signature *there, const char *what,
                     char *text, size_t room);
 
-static inline bool sf_comm_reduces(sf_collective kind)
-{
-    return kind == SF_ALL_REDUCE || kind == SF_REDUCE_SCATTER;
-}
-
 /* The first element of part `index` of `count` elements in `parts` parts whose sizes differ by one at
  * most, the longer ones first; index == parts gives count. */
 static inline int64_t sf_comm_segment(int64_t count, int64_t parts, int64_t index)

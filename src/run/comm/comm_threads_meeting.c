@@ -58,9 +58,10 @@ static int memory_touches(const request *r)
 {
     const sf_transfer *transfer = &r->base.transfer;
     int place = r->base.group->place;
-    if (transfer->kind == SF_PERMUTE)
+    sf_route route = sf_collective_get(transfer->kind)->route;
+    if (route == SF_ROUTE_PEER)
         return (transfer->from >= 0) + (transfer->to >= 0 && transfer->to != place);
-    if (transfer->kind == SF_BROADCAST && transfer->from != place)
+    if (route == SF_ROUTE_CHAIN && transfer->from != place)
         return 1;
     return r->base.group->count;
 }
@@ -93,13 +94,14 @@ static void begin_shares(world *w, request *r)
     const sf_transfer *transfer = &r->base.transfer;
     int members = m->circle->count, place = r->base.group->place, from = transfer->from;
     bool small = is_small(r);
-    if (transfer->kind == SF_PERMUTE) {
+    sf_route route = sf_collective_get(transfer->kind)->route;
+    if (route == SF_ROUTE_PEER) {
         int to = transfer->to;
         if (from >= 0 && m->members[from])
             begin_share(w, &m->shares[place], small);
         if (to >= 0 && m->members[to])
             begin_share(w, &m->shares[to], small);
-    } else if (transfer->kind == SF_BROADCAST) {
+    } else if (route == SF_ROUTE_CHAIN) {
         for (int p = 0; p < members; p++)
             if (m->members[p] && m->members[from] && (p == place || from == place))
                 begin_share(w, &m->shares[p], small);
@@ -135,8 +137,9 @@ bool sf_meeting_agrees(const request *r, char *text, size_t room)
             sf_comm_differ(&r->base, m->circle->ranks[p], &there, other->what, text, room);
             return false;
         }
-        if (mine->kind == SF_PERMUTE && ((mine->from == p) != (other->to == place) ||
-                                         (mine->to == p) != (other->from == place))) {
+        if (sf_collective_get(mine->kind)->route == SF_ROUTE_PEER &&
+            ((mine->from == p) != (other->to == place) ||
+             (mine->to == p) != (other->from == place))) {
             char name[SF_COMM_TEXT];
             sf_comm_describe_request(&r->base, name);
             snprintf(text, room, "ranks %d and %d disagree on who sends to whom in %s",
@@ -152,13 +155,14 @@ int sf_meeting_misses(const request *r)
     const meeting *m = r->meeting;
     const sf_transfer *transfer = &r->base.transfer;
     int place = r->base.group->place;
+    sf_route route = sf_collective_get(transfer->kind)->route;
     for (int p = 0; p < m->circle->count; p++) {
         if (m->came[p])
             continue;
         bool needed = true;
-        if (transfer->kind == SF_PERMUTE)
+        if (route == SF_ROUTE_PEER)
             needed = p == transfer->from || p == transfer->to;
-        if (transfer->kind == SF_BROADCAST && transfer->from != place)
+        if (route == SF_ROUTE_CHAIN && transfer->from != place)
             needed = p == transfer->from;
         if (needed)
             return p;

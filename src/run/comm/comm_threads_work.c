@@ -43,7 +43,7 @@ static bool reduce_slices(const world *w, const share *s, int part, int64_t shif
     const meeting *m = s->meeting;
     int members = m->circle->count;
     const request *mine = m->members[s->place];
-    bool all = mine->base.transfer.kind == SF_ALL_REDUCE;
+    bool all = sf_collective_get(mine->base.transfer.kind)->gathers;
     const sf_transfer_memory *memory = memory_of(s);
     int64_t bytes = mine->base.bytes, run = memory ? last - first : SLICE_BYTES / bytes;
     const void *sources[SF_THREADS_MOST];
@@ -132,7 +132,8 @@ static void finish_share(const share *s)
 {
     meeting *m = s->meeting;
     const sf_transfer *transfer = &m->members[s->place]->base.transfer;
-    if (transfer->kind == SF_BROADCAST || transfer->kind == SF_PERMUTE) {
+    sf_route route = sf_collective_get(transfer->kind)->route;
+    if (route == SF_ROUTE_CHAIN || route == SF_ROUTE_PEER) {
         int from = transfer->from;
         if (from != s->place)
             settle_request(m->members[from]);

@@ -22,16 +22,19 @@ static int64_t segment_count(const sf_transfer_part *part, int members, int segm
            sf_comm_segment(part->count, members, segment);
 }
 
+static bool has_segments(const sf_schedule *s)
+{
+    return s->info->reduces && s->info->gathers;
+}
+
 /* What a part has of a segment, on that side. */
 static stretch find_stretch(const sf_schedule *s, sf_hop_side side, const sf_transfer_part *part,
                             int segment)
 {
-    sf_collective kind = s->request->transfer.kind;
-    if (kind == SF_ALL_REDUCE)
+    if (has_segments(s))
         return (stretch){sf_comm_segment_of(part, s->members, segment),
                          segment_count(part, s->members, segment)};
-    bool blocks = kind == SF_ALL_TO_ALL ||
-                  (side == SF_SIDE_IN ? kind == SF_REDUCE_SCATTER : kind == SF_ALL_GATHER);
+    bool blocks = side == SF_SIDE_IN ? s->info->in_blocks : s->info->out_blocks;
     return (stretch){blocks ? segment * sf_comm_stride(part) : 0, part->count};
 }
 
@@ -59,15 +62,15 @@ bool sf_schedule_sends_to(const sf_schedule *s, int place)
     const sf_transfer *transfer = &s->request->transfer;
     if (place == s->place)
         return false;
-    if (transfer->kind == SF_PERMUTE)
+    if (s->info->route == SF_ROUTE_PEER)
         return place == transfer->to;
     if (s->inlined)
-        return transfer->kind != SF_BROADCAST || s->place == transfer->from;
-    if (transfer->kind == SF_ALL_TO_ALL)
+        return s->info->route != SF_ROUTE_CHAIN || s->place == transfer->from;
+    if (s->info->route == SF_ROUTE_DIRECT)
         return true;
     if (place != wrap_place(s->place + 1, s->members))
         return false;
-    return transfer->kind != SF_BROADCAST || place != transfer->from;
+    return s->info->route != SF_ROUTE_CHAIN || place != transfer->from;
 }
 
 bool sf_schedule_hears_from(const sf_schedule *s, int place)
@@ -75,42 +78,37 @@ bool sf_schedule_hears_from(const sf_schedule *s, int place)
     const sf_transfer *transfer = &s->request->transfer;
     if (place == s->place)
         return false;
-    if (transfer->kind == SF_PERMUTE)
+    if (s->info->route == SF_ROUTE_PEER)
         return place == transfer->from;
     if (s->inlined)
-        return transfer->kind != SF_BROADCAST || place == transfer->from;
-    if (transfer->kind == SF_ALL_TO_ALL)
+        return s->info->route != SF_ROUTE_CHAIN || place == transfer->from;
+    if (s->info->route == SF_ROUTE_DIRECT)
         return true;
     if (place != wrap_place((int64_t)s->place - 1, s->members))
         return false;
-    return transfer->kind != SF_BROADCAST || s->place != transfer->from;
+    return s->info->route != SF_ROUTE_CHAIN || s->place != transfer->from;
 }
 
 static void count_messages(sf_schedule *s)
 {
-    sf_collective kind = s->request->transfer.kind;
     int before = wrap_place((int64_t)s->place - 1, s->members);
     int after = wrap_place(s->place + 1, s->members);
     const sf_transfer *transfer = &s->request->transfer;
     s->rounds = 1;
-    switch (kind) {
-    case SF_ALL_REDUCE:
-        s->rounds = 2 * (s->members - 1);
+    switch (s->info->route) {
+    case SF_ROUTE_RING:
+        s->first_round = s->info->reduces ? 0 : s->members - 1;
+        s->rounds = (s->info->reduces + s->info->gathers) * (s->members - 1);
         break;
-    case SF_ALL_GATHER:
-        s->first_round = s->members - 1;
+    case SF_ROUTE_DIRECT:
         s->rounds = s->members - 1;
         break;
-    case SF_REDUCE_SCATTER:
-    case SF_ALL_TO_ALL:
-        s->rounds = s->members - 1;
-        break;
-    case SF_PERMUTE:
+    case SF_ROUTE_PEER:
         before = transfer->from < 0 ? s->place : transfer->from;
         after = transfer->to < 0 ? s->place : transfer->to;
         break;
-    case SF_BROADCAST:
-    case SF_COLLECTIVE_COUNT:
+    case SF_ROUTE_CHAIN:
+    case SF_ROUTE_NONE:
         break;
     }
     s->sends = sf_schedule_sends_to(s, after) ? s->chunks * s->rounds : 0;
@@ -119,14 +117,16 @@ static void count_messages(sf_schedule *s)
 
 void sf_schedule_init(const sf_request *request, sf_schedule *out)
 {
-    *out = (sf_schedule){
-        .request = request, .members = request->group->count, .place = request->group->place};
     const sf_transfer *transfer = &request->transfer;
+    *out = (sf_schedule){.request = request,
+                         .info = sf_collective_get(transfer->kind),
+                         .members = request->group->count,
+                         .place = request->group->place};
     out->inlined = sf_schedule_inline_bytes(out) <= SF_INLINE_BYTES;
     if (out->inlined)
         return;
-    bool passed_on = transfer->kind != SF_ALL_TO_ALL && transfer->kind != SF_PERMUTE &&
-                     (out->members > 2 || sf_comm_reduces(transfer->kind));
+    bool onward = out->info->route == SF_ROUTE_RING || out->info->route == SF_ROUTE_CHAIN;
+    bool passed_on = onward && (out->members > 2 || out->info->reduces);
     bool cut = passed_on || request->group->spans_hosts;
     int64_t longest = segment_length(out, 0);
     out->chunks = sf_ceil_div(longest * request->bytes, cut ? SF_CHUNK_BYTES : DIRECT_BYTES);
@@ -205,13 +205,14 @@ static sf_hop direct_move(const sf_schedule *s, int64_t index, int direction, sf
 sf_hop sf_schedule_send(const sf_schedule *s, int64_t index)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    if (transfer->kind == SF_ALL_TO_ALL)
+    bool is_chain = s->info->route == SF_ROUTE_CHAIN;
+    if (s->info->route == SF_ROUTE_DIRECT)
         return direct_move(s, index, 1, SF_SIDE_IN);
-    if (transfer->kind != SF_BROADCAST && transfer->kind != SF_PERMUTE)
+    if (s->info->route == SF_ROUTE_RING)
         return ring_send(s, index);
-    bool passes = transfer->kind == SF_BROADCAST && s->place != transfer->from;
+    bool passes = is_chain && s->place != transfer->from;
     int next = wrap_place(s->place + 1, s->members);
-    sf_hop move = {.peer = transfer->kind == SF_BROADCAST ? next : transfer->to,
+    sf_hop move = {.peer = is_chain ? next : transfer->to,
                    .side = passes ? SF_SIDE_OUT : SF_SIDE_IN,
                    .receives = passes ? index + 1 : 0};
     cut_chunk(s, 0, index, &move);
@@ -221,13 +222,13 @@ sf_hop sf_schedule_send(const sf_schedule *s, int64_t index)
 sf_hop sf_schedule_receive(const sf_schedule *s, int64_t index)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    if (transfer->kind == SF_ALL_TO_ALL)
+    bool is_chain = s->info->route == SF_ROUTE_CHAIN;
+    if (s->info->route == SF_ROUTE_DIRECT)
         return direct_move(s, index, -1, SF_SIDE_OUT);
-    if (transfer->kind != SF_BROADCAST && transfer->kind != SF_PERMUTE)
+    if (s->info->route == SF_ROUTE_RING)
         return ring_receive(s, index);
     int before = wrap_place((int64_t)s->place - 1, s->members);
-    sf_hop move = {.peer = transfer->kind == SF_BROADCAST ? before : transfer->from,
-                   .side = SF_SIDE_OUT};
+    sf_hop move = {.peer = is_chain ? before : transfer->from, .side = SF_SIDE_OUT};
     cut_chunk(s, 0, index, &move);
     return move;
 }
@@ -259,18 +260,15 @@ char *sf_schedule_memory(const sf_schedule *s, sf_hop_side side, int segment, in
 
 int64_t sf_schedule_kept(const sf_schedule *s)
 {
-    const sf_transfer *transfer = &s->request->transfer;
-    sf_collective kind = transfer->kind;
-    bool self = kind == SF_ALL_GATHER || kind == SF_ALL_TO_ALL;
-    if (kind == SF_BROADCAST || kind == SF_PERMUTE)
-        self = transfer->from == s->place;
+    bool from_one = s->info->route == SF_ROUTE_CHAIN || s->info->route == SF_ROUTE_PEER;
+    bool self = from_one ? s->request->transfer.from == s->place : s->info->out_blocks;
     return self ? segment_length(s, s->place) : 0;
 }
 
 void sf_schedule_inline_pack(const sf_schedule *s, int place, char *out)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    bool all = transfer->kind == SF_ALL_REDUCE;
+    bool all = has_segments(s);
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];
         for (int p = all ? 0 : place; p < (all ? s->members : place + 1); p++) {
@@ -296,7 +294,7 @@ static void fold_inline(const sf_schedule *s, const char *const *payloads, const
 static void reduce_inline(const sf_schedule *s, const char *const *payloads, const void **sources)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    bool all = transfer->kind == SF_ALL_REDUCE;
+    bool all = has_segments(s);
     int64_t before = 0;
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];
@@ -316,7 +314,7 @@ static void reduce_inline(const sf_schedule *s, const char *const *payloads, con
 void sf_schedule_inline_finish(const sf_schedule *s, const char *const *payloads,
                                const void **scratch)
 {
-    if (sf_comm_reduces(s->request->transfer.kind)) {
+    if (s->info->reduces) {
         reduce_inline(s, payloads, scratch);
         return;
     }

@@ -44,6 +44,7 @@ typedef struct sf_hop {
 
 typedef struct sf_schedule {
     const sf_request *request;
+    const sf_collective_info *info;
     int members, place;
     bool inlined;
     int64_t sends, receives; /* messages; 0 when inlined */

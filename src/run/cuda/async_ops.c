@@ -65,11 +65,6 @@ static bool fold_on_device(void *context, const void *const *sources, int member
     return note_failure(unheard, status);
 }
 
-static bool reduces(const sf_inst *inst)
-{
-    return inst->exchange->kind == SF_ALL_REDUCE || inst->exchange->kind == SF_REDUCE_SCATTER;
-}
-
 void sf_cuda_make_exchange(cuda *c, const sf_inst *inst, made *m)
 {
     const sf_view *parts = inst->nout > 0 ? inst->out : inst->in;
@@ -164,7 +159,8 @@ static sf_status start_by_comm(cuda *c, const sf_inst *inst, const made *m, sf_d
 {
     exchange *e = m->exchange;
     bool direct = c->collectives.comm && sf_comm_is_one_process(c->collectives.comm) &&
-                  c->device->count == 1 && (!reduces(inst) || e->fold);
+                  c->device->count == 1 &&
+                  (!sf_collective_get(inst->exchange->kind)->reduces || e->fold);
     sf_collective_memory memory = sf_cuda_memory_of(inst, m);
     SF_TRY(sf_cuda_settle(c, diag));
     if (direct) {

@@ -116,14 +116,9 @@ static int operation_of(sf_monoid monoid, sf_dtype dtype)
     }
 }
 
-static bool reduces(const sf_transfer *transfer)
-{
-    return transfer->kind == SF_ALL_REDUCE || transfer->kind == SF_REDUCE_SCATTER;
-}
-
 bool sf_nccl_can(const sf_transfer *transfer)
 {
-    return !reduces(transfer) ||
+    return !sf_collective_get(transfer->kind)->reduces ||
            (type_of(transfer->dtype) >= 0 && operation_of(transfer->monoid, transfer->dtype) >= 0);
 }
 

@@ -9,7 +9,7 @@ int64_t sf_cuda_gathered_bytes(const exchange *e)
 {
     const sf_transfer *t = &e->transfer;
     int64_t total = 0, members = sf_comm_group_size(e->group);
-    if (!sf_comm_reduces(t->kind) || !e->fold)
+    if (!sf_collective_get(t->kind)->reduces || !e->fold)
         return 0;
     for (int i = 0; i < t->nparts; i++) {
         int64_t count = t->parts[i].count;
@@ -54,7 +54,7 @@ void sf_cuda_make_gathered(cuda *c, exchange *e, char *room)
     sf_transfer *t = &e->transfer;
     int64_t bytes = sf_dtype_get(t->dtype)->bytes;
     int members = sf_comm_group_size(e->group), place = sf_comm_group_place(e->group);
-    bool all = t->kind == SF_ALL_REDUCE;
+    bool all = sf_collective_get(t->kind)->gathers;
     sf_transfer_part *parts = SF_ARRAY(&c->memory, t->nparts, sf_transfer_part);
     e->folds = SF_ARRAY(&c->memory, t->nparts * members, ready);
     for (int i = 0; i < t->nparts; i++) {

@@ -67,7 +67,7 @@ sf_status sf_collective_prepare(sf_collectives *c, const sf_exchange *exchange,
     sf_transfer_part *parts = SF_ARRAY(arena, memory->nparts, sf_transfer_part);
     for (uint32_t i = 0; i < memory->nparts; i++) {
         int64_t count = memory->counts[i] * width;
-        if (exchange->kind == SF_ALL_GATHER || exchange->kind == SF_ALL_TO_ALL)
+        if (sf_collective_get(exchange->kind)->out_blocks)
             count /= exchange->size;
         parts[i] = (sf_transfer_part){.in = memory->in ? memory->in[i] : NULL,
                                       .out = memory->out ? memory->out[i] : NULL,

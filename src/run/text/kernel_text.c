@@ -4,8 +4,8 @@
 
 static bool reduces(const sf_exchange *exchange)
 {
-    bool is_sum = exchange->kind == SF_ALL_REDUCE || exchange->kind == SF_REDUCE_SCATTER;
-    return is_sum && exchange->size > 1 && exchange->size <= SF_MOST_FOLDED;
+    return sf_collective_get(exchange->kind)->reduces && exchange->size > 1 &&
+           exchange->size <= SF_MOST_FOLDED;
 }
 
 void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, bool library,

@@ -127,18 +127,12 @@ static void find_last_readers(analysis *a)
 
 /* What nodes do */
 
-/* Writes into its first operands rather than making new tensors. */
-static bool changes_operands(const sf_node *node)
-{
-    return sf_is(node, SF_OP_SCATTER) || sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE);
-}
-
 /* Whether the node only looks up, or changes, some places of the operand. */
 static bool node_touches(const sf_node *node, uint32_t operand)
 {
-    if (changes_operands(node))
+    if (node->def->updates)
         return operand < node->nresults;
-    return operand == 0 && (sf_is(node, SF_OP_GATHER) || sf_is(node, SF_OP_DYNAMIC_SLICE));
+    return operand == 0 && node->def->looks_up;
 }
 
 static uint32_t bit_of(uint32_t tensor)
@@ -184,7 +178,7 @@ static void charge_node(charging *c, const sf_node *node)
     for (uint32_t o = 0; o < node->noperands; o++)
         charge_operand(c, node, o);
     for (uint32_t r = 0; r < node->nresults; r++)
-        if (out->stored[node->result + r] && !(changes_operands(node) && node_touches(node, r)))
+        if (out->stored[node->result + r] && !(node->def->updates && node_touches(node, r)))
             effort->charged |= bit_of(node->noperands + r);
     if (node->noperands + node->nresults > 32)
         effort->charged = UINT32_MAX;
@@ -249,9 +243,9 @@ static void find_efforts(analysis *a)
         charge_node(&c, node);
         if (inst == SF_NONE)
             continue;
-        effort->whole = sf_is(node, SF_OP_RNG_BIT_GENERATOR);
+        effort->whole = node->def->cost == SF_COST_RANDOM;
         effort->flops = sf_node_flops(a->graph, node);
-        if (sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION))
+        if (sf_is_product(node->def))
             set_product(effort, &a->program->insts[inst]);
     }
 }

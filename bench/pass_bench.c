@@ -37,8 +37,7 @@ static size_t count_insts(const sf_program *p)
 
 static sf_status get_ready(bench *b, char **argv)
 {
-    sf_pin_options pin = {
-        .recipe = "zero3",
+    sf_pin_options pin = {.size = sizeof pin, .recipe = "zero3",
         .ranks = atoi(argv[DEVICES]),
         .recompute = "layer",
         .micro_batches = atoi(argv[TURNS])};

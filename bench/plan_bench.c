@@ -36,7 +36,7 @@ int main(int argc, char **argv)
         return fail(diag);
     double reading = sf_now() - begin;
     begin = sf_now();
-    sf_plan_options options = {.cluster = cluster, .level = atoi(argv[2]), .margin = -1};
+    sf_plan_options options = {.size = sizeof options, .cluster = cluster, .level = atoi(argv[2]), .margin = -1};
     sf_status status = sf_plan_search(graph, &options, diag, &plan);
     if (status == SF_EWRONG) {
         sf_diag_clear(diag);

@@ -37,7 +37,7 @@ SF_API sf_status sf_cluster_list(const sf_show_options *options, const sf_output
 SF_API int sf_cluster_devices(const sf_cluster *cluster);
 
 typedef struct sf_calibrate_options {
-    size_t size;      /* of this struct, or 0: see sheaf.h */
+    size_t size;      /* sizeof this struct, see api.h */
     int ranks;        /* threads of this process, 0: 1; under mpirun: 0, or the number it started */
     int threads;      /* of all ranks of this process together; 0: as many as there are */
     double seconds;   /* about how long each curve may be measured; 0: 1 */

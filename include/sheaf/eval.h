@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef struct sf_eval_options {
-    size_t size;         /* of this struct, or 0: see sheaf.h */
+    size_t size;         /* sizeof this struct, see api.h */
     const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
                             if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
@@ -50,6 +50,7 @@ SF_API int64_t sf_graph_checks(const sf_graph *graph);
  * not be, is not excused. All other elements are judged as ever. With a tolerance of the caller's there is no
  * noise. */
 typedef struct sf_difference {
+    size_t size;      /* of this struct, as the library has it */
     const char *name; /* of the result */
     double error;
     int64_t index; /* flat, of the worst element */
@@ -65,13 +66,15 @@ typedef struct sf_difference {
 } sf_difference;
 
 typedef struct sf_verify_report {
+    size_t size; /* of this struct, as the library has it */
     int nresults;
-    sf_difference *results; /* of step 0, in order; of sf_verify_plan, the worst of all steps */
-    int worst;              /* the one with the largest error / tolerance; -1 when there is none */
+    sf_difference *const
+        *results; /* [nresults]: of step 0, in order; of sf_verify_plan, the worst of all steps */
+    int worst;    /* the one with the largest error / tolerance; -1 when there is none */
     int nlosses;
-    double *losses, *expected_losses;
-    double loss_error;     /* largest relative error */
-    double loss_tolerance; /* where the error is largest for what is allowed */
+    double *losses, *expected_losses; /* [nlosses] */
+    double loss_error;                /* largest relative error */
+    double loss_tolerance;            /* where the error is largest for what is allowed */
     bool passed;
     int ranks;          /* of the plan; 0 without one */
     int rank;           /* which of them this process speaks for: 0 unless it is one of mpirun */
@@ -81,7 +84,7 @@ typedef struct sf_verify_report {
 } sf_verify_report;
 
 typedef struct sf_verify_options {
-    size_t size;           /* of this struct, or 0: see sheaf.h */
+    size_t size;           /* sizeof this struct, see api.h */
     const char *against;   /* safetensors: in.I, out.I, batch.K.NAME, losses */
     double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */

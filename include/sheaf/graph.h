@@ -15,7 +15,7 @@ extern "C" {
 typedef struct sf_graph sf_graph;
 
 typedef struct sf_load_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     int64_t
         unroll; /* loops of up to this many iterations are unrolled; negative: none; 0: 256, and up to
                      * 2048 where they become no more than 100,000 ops */
@@ -60,8 +60,9 @@ SF_API int sf_graph_find_result(const sf_graph *graph, const char *name);
 
 enum { SF_TENSOR_DIMS = 16 };
 
-/* This struct will not grow. */
+/* The type of a tensor. The caller sets `size`, the library fills the rest. */
 typedef struct sf_tensor_type {
+    size_t size;       /* sizeof this struct, see api.h */
     const char *dtype; /* as StableHLO spells it: "f32", "bf16", "i32", "ui8", "i1",
                           "complex<f32>", whose elements are a real and an imaginary part */
     int bytes;         /* of an element in memory; one of less than 8 bits has a byte of its own */

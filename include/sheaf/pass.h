@@ -47,6 +47,7 @@ SF_API const char *sf_pass_about(int index);
 
 /* An instruction, as it stands in the list. */
 typedef struct sf_user_inst {
+    size_t size;       /* of this struct, as the library has it */
     const char *kind;  /* "loop", "dot", "all_gather", "reduce_scatter", "copy", ... */
     const char *scope; /* of the step's text; "" */
     double seconds;   /* that it takes, predicted; of a collective or a copy, from when it begins */
@@ -59,10 +60,11 @@ typedef struct sf_user_inst {
 } sf_user_inst;
 
 typedef struct sf_user_passing {
+    size_t size; /* of this struct, as the library has it */
     uint32_t count;
-    const sf_user_inst *insts;
-    int64_t limit; /* bytes of the device */
-    double runs;   /* how often it runs in a step: 1, or the turns of a loop */
+    const sf_user_inst *const *insts; /* [count] */
+    int64_t limit;                    /* bytes of the device */
+    double runs;                      /* how often it runs in a step: 1, or the turns of a loop */
     uint32_t
         *order; /* to be filled: numbers of instructions, each once; as they stand, until then */
     char note[200]; /* what was done, for people; or "" */
@@ -71,6 +73,7 @@ typedef struct sf_user_passing {
 typedef enum sf_user_aim { SF_USER_FOR_TIME, SF_USER_FOR_MEMORY } sf_user_aim;
 
 typedef struct sf_user_pass {
+    size_t size; /* sizeof this struct, see api.h */
     int version; /* SF_USER_PASS_VERSION */
     const char *name;
     sf_user_aim aim;

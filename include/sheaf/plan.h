@@ -14,7 +14,7 @@ typedef struct sf_plan sf_plan;
 
 /* What a person says about a split; docs/splitting.md describes meshes, pins and recipes. */
 typedef struct sf_pin_options {
-    size_t size;             /* of this struct, or 0: see sheaf.h */
+    size_t size;             /* sizeof this struct, see api.h */
     const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
     const char *recipe;      /* "dp", "megatron", "2d+zero1", ...; NULL: none */
     int ranks;               /* 0: those of the mesh */
@@ -52,7 +52,7 @@ SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf
 
 /* What to search for a plan with; docs/planning.md describes how. */
 typedef struct sf_plan_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     const sf_cluster *cluster;
     const char *mesh; /* the only one to try, "data=2,model=4"; NULL: all that suit the cluster */
     /* What must hold, as above. Without a mesh, those are tried that have the axes that pins name. */
@@ -110,7 +110,7 @@ SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  sf_diag *diag);
 
 typedef struct sf_sim_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     /* Where to write the timeline, for Perfetto and chrome://tracing: a process for each rank, a track for each stream,
      * memory as a counter. NULL: it is not written. */
     const sf_output *trace;
@@ -126,7 +126,7 @@ SF_API sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph,
                                   sf_diag *diag);
 
 typedef struct sf_report_options {
-    size_t size;         /* of this struct, or 0: see sheaf.h */
+    size_t size;         /* sizeof this struct, see api.h */
     const char *title;   /* NULL: the name of the step */
     const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
     bool json;           /* only the data: docs/report.md has its keys */
@@ -144,6 +144,7 @@ SF_API sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph,
  * not say. A file is looked for where it was beside the plan, then where it was: the one that is there, and of two the
  * one that is unchanged. Where there is none, it is the path that it had. SF_EINPUT for what is no plan. */
 typedef struct sf_plan_origin {
+    size_t size; /* sizeof this struct, see api.h */
     char step[4096], cluster[4096];
 } sf_plan_origin;
 SF_API sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
@@ -186,9 +187,10 @@ enum { SF_LAYOUT_TEXT = 160 };
 SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
                                            char text[SF_LAYOUT_TEXT]);
 
-/* A box of a tensor: so many indices of each dimension, from an offset on. This struct will not grow. */
+/* A box of a tensor: so many indices of each dimension, from an offset on. The caller sets `size`. */
 typedef struct sf_box {
-    int rank; /* how many dimensions */
+    size_t size; /* sizeof this struct, see api.h */
+    int rank;    /* how many dimensions */
     int64_t offset[SF_TENSOR_DIMS], extent[SF_TENSOR_DIMS];
 } sf_box;
 

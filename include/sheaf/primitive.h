@@ -51,7 +51,7 @@ typedef enum sf_primitive_kind {
 } sf_primitive_kind;
 
 typedef struct sf_primitive {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     sf_primitive_kind kind;
     const char *module; /* a pattern; SET has none */
     const char *param;  /* SHARD: a pattern of its last parts */
@@ -103,10 +103,12 @@ SF_API sf_status sf_primitives_find(sf_primitives *list, const char *module,
                                     const sf_sketch *pattern, sf_diag *diag, int *first,
                                     int *count);
 
-/* An op, as one who chooses among them sees it. This struct will not grow. */
+/* An op, as a function that chooses among ops sees it. The strings live as long as the list. */
 typedef struct sf_op_view {
+    size_t size;            /* sizeof this struct, see api.h */
     const char *op, *scope; /* "tanh", "layer_0/mlp" */
-    sf_tensor_type type;    /* of its first result */
+    const sf_tensor_type
+        *type; /* of its first result, during the call of an sf_take_op; else NULL */
 } sf_op_view;
 
 /* The same by a function, which is asked for each: those that it takes and that are tied to each other are one subgraph. */
@@ -120,13 +122,17 @@ SF_API sf_status sf_primitives_find_where(sf_primitives *list, const char *modul
 SF_API sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf_diag *diag,
                                             int *first, int *count);
 
-/* What a subgraph is: how many ops, inputs and results it has; 0 where there is none of that number. */
+/* A subgraph: how many ops, inputs and results it has. The caller sets `size`. */
 typedef struct sf_subgraph_view {
+    size_t size; /* sizeof this struct, see api.h */
     int ops, inputs, results;
 } sf_subgraph_view;
-SF_API sf_subgraph_view sf_primitives_subgraph(const sf_primitives *list, int number);
+/* False, and all counts 0, where there is no subgraph, op, input or result of that number. */
+SF_API bool sf_primitives_subgraph(const sf_primitives *list, int number, sf_subgraph_view *out);
 SF_API bool sf_primitives_subgraph_op(const sf_primitives *list, int number, int index,
                                       sf_op_view *out);
+SF_API bool sf_primitives_subgraph_op_type(const sf_primitives *list, int number, int index,
+                                           sf_tensor_type *out);
 SF_API bool sf_primitives_subgraph_input(const sf_primitives *list, int number, int index,
                                          sf_tensor_type *out);
 SF_API bool sf_primitives_subgraph_result(const sf_primitives *list, int number, int index,

@@ -12,7 +12,7 @@ extern "C" {
 typedef struct sf_settings sf_settings;
 
 typedef struct sf_script_options {
-    size_t size;           /* of this struct, or 0: see sheaf.h */
+    size_t size;           /* sizeof this struct, see api.h */
     bool unsafe;           /* all of Lua's libraries: files, other programs, C modules */
     int64_t instructions;  /* the most that it may take; 0: a hundred million */
     int64_t memory;        /* the most bytes; 0: 64 MiB */

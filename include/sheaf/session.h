@@ -23,7 +23,7 @@ extern "C" {
 typedef struct sf_session sf_session;
 
 typedef struct sf_session_options {
-    size_t size;         /* of this struct, or 0: see sheaf.h */
+    size_t size;         /* sizeof this struct, see api.h */
     const sf_plan *plan; /* how the step is split; NULL: one device */
     const char *
         engine; /* "cpu", "cuda", "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu" */

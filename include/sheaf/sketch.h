@@ -22,8 +22,9 @@ SF_API void sf_sketch_free(sf_sketch *sketch);
 SF_API sf_status sf_sketch_input(sf_sketch *sketch, sf_diag *diag, int *out);
 SF_API sf_status sf_sketch_number(sf_sketch *sketch, double number, sf_diag *diag, int *out);
 
-/* An attribute, as docs/ops.md names it: a number or a list of them, or a text. This struct will not grow. */
+/* An attribute, as docs/ops.md names it: a number or a list of them, or a text. */
 typedef struct sf_sketch_attr {
+    size_t size; /* sizeof this struct, see api.h */
     const char *name;
     int count; /* -1: `integer`; -2: `text` */
     int64_t integer;
@@ -31,11 +32,11 @@ typedef struct sf_sketch_attr {
     const char *text;
 } sf_sketch_attr;
 
-/* An op by its name in StableHLO, "add", with one result. `dims` and `dtype` ("f32") are of the result, for ops whose operands
+/* An op by its name in StableHLO, "add", with one result. attrs[nattrs] point to its attributes. `dims` and `dtype` ("f32") are of the result, for ops whose operands
  * do not tell: reshape, broadcast_in_dim, convert; rank -1 and NULL: not said. SF_EUSAGE for an op, an attribute or a number
  * that there is not. */
 SF_API sf_status sf_sketch_op(sf_sketch *sketch, const char *op, int noperands, const int *operands,
-                              int nattrs, const sf_sketch_attr *attrs, int rank,
+                              int nattrs, const sf_sketch_attr *const *attrs, int rank,
                               const int64_t *dims, const char *dtype, sf_diag *diag, int *out);
 
 /* Its results, once. SF_EWRONG where a part of it hangs together with no other: numbers tie nothing. */

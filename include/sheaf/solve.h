@@ -57,6 +57,7 @@ typedef enum sf_stop {
 
 /* How far it is: what a listener is told. */
 typedef struct sf_solve_progress {
+    size_t size; /* of this struct, as the library has it */
     double seconds;
     bool feasible; /* there is an answer, of this cost */
     int64_t cost;
@@ -66,7 +67,7 @@ typedef struct sf_solve_progress {
 /* The budget is time or work. Work counts steps of the algorithms: under a budget of work alone the answer
  * is the same on every machine and for every number of threads. */
 typedef struct sf_solve_options {
-    size_t size;    /* of this struct, or 0: see sheaf.h */
+    size_t size;    /* sizeof this struct, see api.h */
     double seconds; /* 0: no limit */
     int64_t work;   /* 0: no limit; without either, 60 seconds */
     int threads;    /* 0: as many as the process may use */
@@ -77,6 +78,7 @@ typedef struct sf_solve_options {
 } sf_solve_options;
 
 typedef struct sf_solution {
+    size_t size; /* of this struct, as the library has it */
     sf_stop stop;
     bool feasible;          /* `choice` keeps to the rules; else it is an attempt */
     uint32_t nodes;         /* of the problem */

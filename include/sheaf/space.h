@@ -66,8 +66,9 @@ typedef enum sf_pass {
     SF_PASS_WEIGHTS = 2, /* gradients of weights */
 } sf_pass;
 
-/* A task: what a pass computes of some ops, on the devices that they are assigned to, in one turn. This struct will not grow. */
+/* A task: what a pass computes of some ops, on the devices that they are assigned to, in one turn. */
 typedef struct sf_task {
+    size_t size; /* sizeof this struct, see api.h */
     const char *ops;
     sf_pass pass;
     int turn; /* the micro-batch, from 0 on; SF_EVERY: each */
@@ -76,10 +77,11 @@ typedef struct sf_task {
 
 /* One task before another, on the devices that both are on. Where both are of every turn, turn by turn. What data says anyway
  * need not be said. */
-SF_API sf_status sf_order(sf_space *space, sf_task before, sf_task after, sf_diag *diag);
+SF_API sf_status sf_order(sf_space *space, const sf_task *before, const sf_task *after,
+                          sf_diag *diag);
 
 typedef struct sf_space_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     /* For the devices that splits leave over, and for what they leave whole: "dp", "megatron", ...; NULL: none. */
     const char *recipe;
     /* The order of tasks, by name or as a file, where none is said: as of sf_pin_options. NULL: the search finds one. */

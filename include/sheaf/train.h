@@ -16,6 +16,7 @@ typedef enum sf_train_order {
 
 /* How it goes: what a listener is told beside the step and its loss. */
 typedef struct sf_train_progress {
+    size_t size;    /* of this struct, as the library has it */
     double seconds; /* of the last step */
     double rate;    /* tokens or samples in a second, smoothed over the last steps */
     bool counts_tokens;
@@ -32,7 +33,7 @@ typedef struct sf_train_progress {
 
 /* Formats, rules and the promise of resuming are described in docs/training.md. */
 typedef struct sf_train_options {
-    size_t size;             /* of this struct, or 0: see sheaf.h */
+    size_t size;             /* sizeof this struct, see api.h */
     int64_t steps;           /* in all, with those of the run that is resumed */
     const char *data;        /* path, "synthetic" or "synthetic:N"; NULL: the step takes no batch */
     const char *tokens_type; /* "u8", "u16", "u32"; NULL: by the name of the file */
@@ -73,6 +74,7 @@ typedef struct sf_train_options {
 } sf_train_options;
 
 typedef struct sf_train_report {
+    size_t size;         /* sizeof this struct, see api.h */
     int64_t first, step; /* steps that were made before this run, and after it */
     double loss;         /* of the last step of this run; NaN when it made none or has none */
     double seconds;

@@ -178,9 +178,10 @@ static sf_status make_plan(void *context)
 sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
                       sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     struct pinning job = {.graph = graph, .diag = diag};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_pin_options, options, &job.options, diag));
     SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins},
                      {"micro_batches", job.options.micro_batches},
                      {"co_shards", job.options.co_shards});
@@ -222,6 +223,7 @@ static sf_status write_names(void *context)
 
 sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, graph);
     struct filing job = {.graph = graph, .output = output, .diag = diag};
     return sf_guarded(write_names, &job, diag);
 }
@@ -240,6 +242,8 @@ static sf_status load_plan(void *context)
 
 sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag, sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, path, out);
     struct filing job = {.graph = graph, .path = path, .diag = diag};
     SF_TRY(sf_guarded(load_plan, &job, diag));
     *out = job.loaded;
@@ -261,6 +265,7 @@ static sf_status save_plan(void *context)
 sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const sf_output *output,
                        sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph);
     struct filing job = {.graph = graph, .output = output, .diag = diag, .saved = plan};
     return sf_guarded(save_plan, &job, diag);
 }
@@ -300,6 +305,7 @@ static sf_status check_plan(void *context)
 
 sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph);
     struct checking job = {graph, plan, memory, diag};
     return sf_guarded(check_plan, &job, diag);
 }
@@ -323,6 +329,9 @@ static sf_status shrink_plan(void *context)
 sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
                          sf_graph **small, sf_plan **small_plan, const char **about)
 {
+    SF_CLEAR(small);
+    SF_CLEAR(small_plan);
+    SF_NEED(diag, plan, graph, small, small_plan, about);
     struct shrinking job = {.graph = graph, .plan = plan, .diag = diag};
     SF_TRY(sf_guarded(shrink_plan, &job, diag));
     *small = job.small;
@@ -333,6 +342,7 @@ sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *di
 
 int sf_plan_ranks(const sf_plan *plan)
 {
+    SF_NEED_OR(0, plan);
     return sf_mesh_size(&plan->mesh);
 }
 

@@ -184,9 +184,10 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
 sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
                          sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     struct job job = {.graph = graph, .diag = diag, .began = sf_now()};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_plan_options, options, &job.options, diag));
     SF_TRY(check_options(&job.options, diag));
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(search, &job, diag);

@@ -401,8 +401,10 @@ static sf_status check_options(sf_calibrate_options *options, sf_diag *diag)
 
 sf_status sf_calibrate(const sf_calibrate_options *options, sf_diag *diag, sf_cluster **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, out);
     struct job job = {0};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_calibrate_options, options, &job.options, diag));
     SF_TRY(check_options(&job.options, diag));
     sf_world world = {.ranks = job.options.ranks, .work = calibrate_rank, .context = &job};
     sf_status status = sf_world_run(&world, diag);

@@ -186,9 +186,10 @@ static sf_status open_session(sf_session *session, sf_diag *diag)
 sf_status sf_session_open(const sf_graph *graph, const sf_session_options *options, sf_diag *diag,
                           sf_session **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     sf_session_options own;
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    SF_TRY(SF_TAKE(sf_session_options, options, &own, diag));
     sf_session *session = sf_alloc_try(sizeof *session);
     if (!session)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
@@ -270,6 +271,9 @@ static sf_status check_result(const sf_session *session, int index, size_t bytes
 sf_status sf_session_write(sf_session *session, int argument, const void *data, size_t bytes,
                            sf_diag *diag)
 {
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
     task t = {.work = write_argument, .index = (uint32_t)argument, .from = data};
     SF_TRY(check_argument(session->graph, argument, bytes, diag));
     return run_singly(session, &t, diag);
@@ -278,6 +282,9 @@ sf_status sf_session_write(sf_session *session, int argument, const void *data, 
 sf_status sf_session_read(sf_session *session, int argument, void *data, size_t bytes,
                           sf_diag *diag)
 {
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
     task t = {.work = read_argument, .index = (uint32_t)argument, .to = data};
     SF_TRY(check_argument(session->graph, argument, bytes, diag));
     return run_singly(session, &t, diag);
@@ -286,6 +293,9 @@ sf_status sf_session_read(sf_session *session, int argument, void *data, size_t 
 sf_status sf_session_read_result(sf_session *session, int result, void *data, size_t bytes,
                                  sf_diag *diag)
 {
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
     task t = {.work = read_result, .index = (uint32_t)result, .to = data};
     SF_TRY(check_result(session, result, bytes, diag));
     return run_singly(session, &t, diag);
@@ -294,6 +304,7 @@ sf_status sf_session_read_result(sf_session *session, int result, void *data, si
 sf_status sf_session_write_named(sf_session *session, const char *name, const void *data,
                                  size_t bytes, sf_diag *diag)
 {
+    SF_NEED(diag, session, name);
     int argument;
     SF_TRY(sf_find_named_argument(session->graph, name, diag, &argument));
     return sf_session_write(session, argument, data, bytes, diag);
@@ -302,6 +313,7 @@ sf_status sf_session_write_named(sf_session *session, const char *name, const vo
 sf_status sf_session_read_named(sf_session *session, const char *name, void *data, size_t bytes,
                                 sf_diag *diag)
 {
+    SF_NEED(diag, session, name);
     int argument;
     SF_TRY(sf_find_named_argument(session->graph, name, diag, &argument));
     return sf_session_read(session, argument, data, bytes, diag);
@@ -310,6 +322,7 @@ sf_status sf_session_read_named(sf_session *session, const char *name, void *dat
 sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
                                        size_t bytes, sf_diag *diag)
 {
+    SF_NEED(diag, session, name);
     int result;
     SF_TRY(sf_find_named_result(session->graph, name, diag, &result));
     return sf_session_read_result(session, result, data, bytes, diag);
@@ -346,6 +359,7 @@ static sf_status run_steps(task *t, member *m, sf_diag *diag)
 /* A step that ran out of memory may have been left anywhere. */
 sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, double *loss)
 {
+    SF_NEED(diag, session);
     task t = {.work = run_steps, .steps = steps};
     if (steps < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of steps is not negative");
@@ -360,6 +374,7 @@ sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, doub
 
 int64_t sf_session_steps(const sf_session *session)
 {
+    SF_NEED_OR(0, session);
     return session->members[0].course.info.step;
 }
 
@@ -373,6 +388,7 @@ static sf_status init_state(task *t, member *m, sf_diag *diag)
 
 sf_status sf_session_init(sf_session *session, const char *init, uint64_t seed, sf_diag *diag)
 {
+    SF_NEED(diag, session);
     task t = {.work = init_state, .path = init, .seed = seed};
     return run_together(session, &t, diag);
 }
@@ -395,6 +411,7 @@ static sf_status save_state(task *t, member *m, sf_diag *diag)
 
 sf_status sf_session_save(sf_session *session, const char *directory, int64_t keep, sf_diag *diag)
 {
+    SF_NEED(diag, session, directory);
     task t = {.work = save_state, .path = directory, .keep = keep};
     return run_together(session, &t, diag);
 }
@@ -410,6 +427,7 @@ static sf_status load_state(task *t, member *m, sf_diag *diag)
 
 sf_status sf_session_load(sf_session *session, const char *path, sf_diag *diag)
 {
+    SF_NEED(diag, session, path);
     task t = {.work = load_state, .path = path};
     return run_together(session, &t, diag);
 }

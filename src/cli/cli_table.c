@@ -64,6 +64,7 @@ static void add_option(sf_cli_table *table, const sf_cli_option *option)
 
 static void add_making(sf_cli_table *table, sf_cli_making *making)
 {
+    making->show.size = sizeof making->show;
     const sf_cli_option shared[] = {
         {SF_OPT_MESH, &making->mesh, "the ranks, such as data=2,model=4"},
         {SF_OPT_PIN, &making->pins,
@@ -82,6 +83,7 @@ static void add_making(sf_cli_table *table, sf_cli_making *making)
 
 static void add_load(sf_cli_table *table, sf_load_options *load)
 {
+    load->size = sizeof *load;
     const sf_cli_option shared[] = {
         {SF_OPT_UNROLL, &table->unroll,
          "unroll loops of up to N iterations (0: none; default: 256, more where the body is "

@@ -68,7 +68,8 @@ static sf_status pin(const struct job *job, sf_diag *diag)
         if (status == SF_OK)
             status = sf_plan_check(plan, graph, 0, diag);
         if (status == SF_OK && job->making.output)
-            status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
+            status =
+                sf_plan_save(plan, graph, &SF_OPTIONS(sf_output, .path = job->making.output), diag);
         if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
             status = sf_plan_show(plan, graph, &job->making.show, NULL, diag);
     }
@@ -80,7 +81,7 @@ static sf_status pin(const struct job *job, sf_diag *diag)
 
 int sf_cli_pin(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.pin.size = sizeof job.pin};
     int64_t ranks = 0;
     const char *micro_batches = "1", *co_shard = "none";
     char recipe[64];

@@ -12,7 +12,7 @@ static void *check_schedule(lua_State *L)
 static int set(lua_State *L, const char *name)
 {
     check_schedule(L);
-    sf_primitive said = {.kind = SF_PRIMITIVE_SET, .name = name};
+    sf_primitive said = {.size = sizeof said, .kind = SF_PRIMITIVE_SET, .name = name};
     said.value = luaL_checkstring(L, 2);
     return sf_script_apply(L, &said, 1);
 }
@@ -87,7 +87,8 @@ static int set_passes(lua_State *L)
 static int set_strict(lua_State *L)
 {
     check_schedule(L);
-    sf_primitive said = {.kind = SF_PRIMITIVE_SET, .name = "strict", .value = "sync"};
+    sf_primitive said = {
+        .size = sizeof said, .kind = SF_PRIMITIVE_SET, .name = "strict", .value = "sync"};
     return sf_script_apply(L, &said, 1);
 }
 
@@ -141,8 +142,8 @@ static int verify(lua_State *L)
     sf_verify_report *report;
     int culprit;
     sf_status status = sf_primitives_verify(
-        script->list, &(sf_pin_options){.ranks = script->options.ranks},
-        &(sf_verify_options){.steps = (int)steps}, &script->scratch, &report, &culprit);
+        script->list, &SF_OPTIONS(sf_pin_options, .ranks = script->options.ranks),
+        &SF_OPTIONS(sf_verify_options, .steps = (int)steps), &script->scratch, &report, &culprit);
     sf_verify_free(report);
     if (status != SF_OK)
         return sf_script_throw(L);
@@ -171,8 +172,10 @@ static int give_schedule(lua_State *L)
 static int replace_kernel(lua_State *L)
 {
     check_schedule(L);
-    sf_primitive said = {
-        .kind = SF_PRIMITIVE_REPLACE, .module = "", .kernel = luaL_checkstring(L, 2)};
+    sf_primitive said = {.size = sizeof said,
+                         .kind = SF_PRIMITIVE_REPLACE,
+                         .module = "",
+                         .kernel = luaL_checkstring(L, 2)};
     return sf_script_apply(L, &said, 1);
 }
 

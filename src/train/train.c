@@ -15,6 +15,7 @@
 static sf_train_progress progress_of(const sf_training *run, double seconds)
 {
     sf_train_progress progress = {
+        .size = sizeof progress,
         .seconds = seconds,
         .computed = run->computed,
         .counts_tokens = run->data.counts_tokens,

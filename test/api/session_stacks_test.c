@@ -16,12 +16,22 @@ enum { PLANS = 6, SEED = 5 };
 
 /* NULL: unsplit. */
 static const sf_pin_options plans[PLANS] = {
-    {.stages = "3", .micro_batches = 2},
-    {.stages = NULL},
-    {.stages = "4", .schedule = "interleaved:2", .micro_batches = 2, .recipe = "zero1", .ranks = 4},
-    {.recipe = "zero3", .ranks = 2},
-    {.stages = "2", .schedule = "chimera", .micro_batches = 2, .recipe = "megatron", .ranks = 4},
-    {.stages = "3", .micro_batches = 2},
+    {.size = sizeof(sf_pin_options), .stages = "3", .micro_batches = 2},
+    {.size = sizeof(sf_pin_options), .stages = NULL},
+    {.size = sizeof(sf_pin_options),
+     .stages = "4",
+     .schedule = "interleaved:2",
+     .micro_batches = 2,
+     .recipe = "zero1",
+     .ranks = 4},
+    {.size = sizeof(sf_pin_options), .recipe = "zero3", .ranks = 2},
+    {.size = sizeof(sf_pin_options),
+     .stages = "2",
+     .schedule = "chimera",
+     .micro_batches = 2,
+     .recipe = "megatron",
+     .ranks = 4},
+    {.size = sizeof(sf_pin_options), .stages = "3", .micro_batches = 2},
 };
 
 static char folder[] = "/tmp/sheaf-stacks-XXXXXX";
@@ -37,7 +47,7 @@ static int open_all(void **state)
         if ((plans[p].stages || plans[p].recipe) &&
             sf_pin_step(graph, &plans[p], NULL, &made[p]) != SF_OK)
             return 1;
-        sf_session_options options = {.plan = made[p], .threads = 1};
+        sf_session_options options = {.size = sizeof options, .plan = made[p], .threads = 1};
         if (sf_session_open(graph, &options, NULL, &sessions[p]) != SF_OK)
             return 1;
     }
@@ -60,7 +70,7 @@ static int close_all(void **state)
 /* What the session has of an argument; NULL where that is no state. */
 static void *read_state(sf_session *session, int argument, size_t *bytes)
 {
-    sf_tensor_type type;
+    sf_tensor_type type = {.size = sizeof type};
     if (sf_graph_argument_next(graph, argument) < 0)
         return NULL;
     assert_true(sf_graph_argument_type(graph, argument, &type));

@@ -79,7 +79,8 @@ static void check_numbers(const sf_graph *graph, const char *step, const char *e
 {
     char path[128];
     snprintf(path, sizeof path, "test/data/micro/%s.io.safetensors", step);
-    sf_verify_options options = {.against = path, .engine = engine, .threads = threads};
+    sf_verify_options options = {
+        .size = sizeof options, .against = path, .engine = engine, .threads = threads};
     sf_verify_report *report = NULL;
     sf_diag *diag = sf_diag_new();
     sf_status status = sf_verify(graph, &options, diag, &report);

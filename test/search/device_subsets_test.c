@@ -39,7 +39,8 @@ static sf_plan *find_plan(const char *what, const sf_graph *graph, const sf_plan
 static double seconds_on(const char *what, const sf_graph *graph, const char *name, bool recipes)
 {
     sf_cluster *cluster = open_cluster(name);
-    sf_plan_options options = {.cluster = cluster, .level = 2, .recipes = recipes};
+    sf_plan_options options = {
+        .size = sizeof options, .cluster = cluster, .level = 2, .recipes = recipes};
     sf_plan *plan = find_plan(what, graph, &options);
     double seconds = plan->predicted->seconds;
     sf_plan_free(plan);
@@ -98,7 +99,8 @@ static void test_never_slower(void **state)
             bool recipes = strcmp(steps[i], "mlp-micro") != 0;
             double fast = seconds_on(steps[i], graph, mixes[m].fast, recipes);
             sf_cluster *cluster = open_cluster(mixes[m].both);
-            sf_plan_options options = {.cluster = cluster, .level = 2, .recipes = recipes};
+            sf_plan_options options = {
+                .size = sizeof options, .cluster = cluster, .level = 2, .recipes = recipes};
             sf_plan *plan = find_plan(steps[i], graph, &options);
             if (plan->predicted->seconds > fast)
                 fail_msg("%s: %g s on %s, and %g on %s", steps[i], fast, mixes[m].fast,
@@ -140,7 +142,7 @@ static void test_stages_suit_devices(void **state)
     static const double slower[] = {2, 3, 4};
     for (size_t i = 0; i < sizeof slower / sizeof *slower; i++) {
         sf_cluster *cluster = open_uneven("1xA100+1xV100", slower[i]);
-        sf_plan *plan = find_plan("chain", graph, &(sf_plan_options){.cluster = cluster});
+        sf_plan *plan = find_plan("chain", graph, &SF_OPTIONS(sf_plan_options, .cluster = cluster));
         check_prediction("chain", graph, plan, cluster);
         sf_arena arena = {0};
         const sf_cluster *on;
@@ -172,7 +174,7 @@ static void test_file(void **state)
     (void)state;
     sf_graph *graph = test_step("gpt-micro");
     sf_cluster *cluster = open_cluster("4xV100+4xA100");
-    sf_plan_options options = {.cluster = cluster, .recipes = true};
+    sf_plan_options options = {.size = sizeof options, .cluster = cluster, .recipes = true};
     sf_plan *plan = find_plan("gpt", graph, &options);
     sf_buf first = {0}, second = {0};
     sf_plan *again;
@@ -202,14 +204,15 @@ static void test_mesh(void **state)
     sf_graph *graph = test_chain(2, 1536, 384, false);
     sf_cluster *cluster = open_cluster("4xA100+2xV100");
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        sf_plan_options options = {.cluster = cluster, .mesh = given[i].mesh};
+        sf_plan_options options = {
+            .size = sizeof options, .cluster = cluster, .mesh = given[i].mesh};
         sf_plan *plan = find_plan(given[i].mesh, graph, &options);
         assert_string_equal(plan->predicted->nodes, given[i].nodes);
         check_prediction(given[i].mesh, graph, plan, cluster);
         sf_plan_free(plan);
     }
     sf_diag *diag = sf_diag_new();
-    sf_plan_options none = {.cluster = cluster, .mesh = "data=3"};
+    sf_plan_options none = {.size = sizeof none, .cluster = cluster, .mesh = "data=3"};
     sf_plan *plan;
     assert_int_equal(sf_plan_search(graph, &none, diag, &plan), SF_EUSAGE);
     assert_non_null(strstr(sf_diag_text(diag, 0), "3 ranks"));

@@ -167,7 +167,8 @@ static void test_limits_are_kept(void **state)
 
 static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memory)
 {
-    sf_plan_options options = {.cluster = g->cluster,
+    sf_plan_options options = {.size = sizeof options,
+                               .cluster = g->cluster,
                                .recompute = recompute,
                                .memory = memory,
                                .micro_batches = 1,

@@ -36,7 +36,8 @@ static void test_few_turns(void **state)
     static const int batches[] = {1, 2, 3, 6};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         sf_graph *graph = test_chain(4, batches[i], 64, false);
-        sf_plan *plan = find_plan(graph, "2xV100", (sf_plan_options){.stages = 2});
+        sf_plan *plan = find_plan(graph, "2xV100",
+                                  (sf_plan_options){.size = sizeof(sf_plan_options), .stages = 2});
         assert_non_null(plan->pipeline);
         assert_int_equal(batches[i] % (int)plan->pipeline->schedule.pipe.nturns, 0);
         sf_plan_free(plan);
@@ -54,7 +55,8 @@ static void test_searched_layouts(void **state)
     } cases[] = {{4, 64, 1024, "4xV100"}, {4, 512, 512, "2x2xV100"}, {6, 8, 2048, "2x2xA100"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_graph *graph = test_chain(cases[i].layers, cases[i].batch, cases[i].width, false);
-        sf_plan_options searched = {.stages = 2}, recipes = {.stages = 2, .recipes = true};
+        sf_plan_options searched = {.size = sizeof searched, .stages = 2},
+                        recipes = {.size = sizeof recipes, .stages = 2, .recipes = true};
         sf_plan *a = find_plan(graph, cases[i].cluster, searched);
         sf_plan *b = find_plan(graph, cases[i].cluster, recipes);
         if (a->predicted->seconds > b->predicted->seconds)
@@ -80,7 +82,7 @@ static void test_threads(void **state)
         sf_buf texts[3] = {0};
         assert_int_equal(graph->nnodes > SF_SMALL_STEP, cases[i].is_large);
         for (int t = 0; t < 3; t++) {
-            sf_plan_options options = {.stages = 4, .threads = 1 + 2 * t};
+            sf_plan_options options = {.size = sizeof options, .stages = 4, .threads = 1 + 2 * t};
             sf_plan *plan = find_plan(graph, "2x4xV100", options);
             sf_plan_write(plan, graph, NULL, &texts[t]);
             sf_plan_free(plan);

@@ -54,7 +54,8 @@ static void search_by(finding *f, const char *cluster_name, sf_plan_options opti
 
 static sf_plan_options in_space(int level, int64_t memory, double margin)
 {
-    return (sf_plan_options){.memory = memory,
+    return (sf_plan_options){.size = sizeof(sf_plan_options),
+                             .memory = memory,
                              .margin = margin,
                              .level = level,
                              .recompute = "none",
@@ -290,7 +291,8 @@ static void test_more_memory(void **state)
     load("gpt-batch", &f);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t limit = rows[i].limit << 20;
-        sf_plan_options open = {.memory = limit, .margin = SF_PLAN_MARGIN, .level = 2};
+        sf_plan_options open = {
+            .size = sizeof open, .memory = limit, .margin = SF_PLAN_MARGIN, .level = 2};
         search_by(&f, "1x8xV100", rows[i].in_space ? in_space(2, limit, SF_PLAN_MARGIN) : open);
         if (!f.plan)
             fail_msg("nothing is found within %d MiB", (int)rows[i].limit);

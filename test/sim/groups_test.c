@@ -270,7 +270,8 @@ enum { ROWS = 64, WIDTH = 16 }; /* of a turn */
 static void find_peaks(const char *schedule, int turns, int64_t out[4])
 {
     sf_graph *graph = test_chain(8, ROWS * turns, WIDTH, false);
-    sf_pin_options options = {.stages = "4", .schedule = schedule, .micro_batches = turns};
+    sf_pin_options options = {
+        .size = sizeof options, .stages = "4", .schedule = schedule, .micro_batches = turns};
     sf_plan *plan;
     sf_group_runs runs;
     assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);

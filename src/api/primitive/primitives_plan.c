@@ -208,8 +208,10 @@ static sf_status take_pinned(struct planning *job, const meaning *m)
 /* A space, and what is said of parameters and modules beside it. */
 static sf_status pin_space(struct planning *job, const meaning *m)
 {
-    sf_space_options beside = {
-        .pins = m->pins.at, .npins = (int)m->pins.count, .recompute = m->recompute};
+    sf_space_options beside = {.size = sizeof beside,
+                               .pins = m->pins.at,
+                               .npins = (int)m->pins.count,
+                               .recompute = m->recompute};
     return sf_pin_space(job->list, &job->pin, &beside, job->diag, &job->plan);
 }
 
@@ -287,9 +289,10 @@ void sf_primitives_keep(const sf_primitives *list, sf_plan *plan)
 sf_status sf_primitives_pin(const sf_primitives *list, const sf_pin_options *options, sf_diag *diag,
                             sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, list, out);
     struct planning job = {.list = list, .diag = diag};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &job.pin, sizeof job.pin, diag));
+    SF_TRY(SF_TAKE(sf_pin_options, options, &job.pin, diag));
     SF_CHECK_OPTIONS(diag, {"npins", job.pin.npins});
     SF_TRY(sf_guarded(pin, &job, diag));
     *out = job.plan;
@@ -356,8 +359,10 @@ static sf_status search_space(struct planning *job)
 {
     meaning m = {.list = job->list};
     find_meaning(&m, 0, NULL);
-    sf_space_options beside = {
-        .pins = m.pins.at, .npins = (int)m.pins.count, .recompute = m.recompute};
+    sf_space_options beside = {.size = sizeof beside,
+                               .pins = m.pins.at,
+                               .npins = (int)m.pins.count,
+                               .recompute = m.recompute};
     sf_status status = sf_search_space(job->list, &job->search, &beside, job->diag, &job->plan);
     sf_arena_free(&m.arena);
     SF_TRY(status);
@@ -386,9 +391,10 @@ static sf_status search(void *context)
 sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_options *options,
                                sf_diag *diag, sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, list, out);
     struct planning job = {.list = list, .diag = diag};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &job.search, sizeof job.search, diag));
+    SF_TRY(SF_TAKE(sf_plan_options, options, &job.search, diag));
     SF_CHECK_OPTIONS(diag, {"npins", job.search.npins});
     SF_TRY(sf_guarded(search, &job, diag));
     *out = job.plan;

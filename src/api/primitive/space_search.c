@@ -42,7 +42,8 @@ static void keep_alternative(looking *l, const char *recipe, const sf_plan *plan
 static void try_choice(looking *l, const char *recipe, const char *recompute)
 {
     sf_space_options beside = *l->beside;
-    sf_pin_options pin = {.mesh = l->options->mesh,
+    sf_pin_options pin = {.size = sizeof pin,
+                          .mesh = l->options->mesh,
                           .recipe = recipe,
                           .schedule = l->options->schedule,
                           .pins = l->options->pins,

@@ -30,8 +30,8 @@ void sf_budget_report(sf_budget *budget, bool feasible, int64_t cost, int64_t bo
     }
     if (!options->listener || budget->asked)
         return;
-    sf_solve_progress progress = {sf_now() - budget->started, budget->known, budget->known_cost,
-                                  bound};
+    sf_solve_progress progress = {sizeof progress, sf_now() - budget->started, budget->known,
+                                  budget->known_cost, bound};
     sf_event event = {.size = sizeof event, .kind = SF_EVENT_SOLVE, .solve = &progress};
     budget->asked = !options->listener(options->context, &event);
 }

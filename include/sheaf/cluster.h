@@ -47,6 +47,7 @@ typedef struct sf_calibrate_options {
     void *context;         /* for the listener */
     const char *engine;    /* "cpu" or "cuda"; NULL: "cpu" */
     const char *precision; /* with "cuda", of products of f32: "f32" or "tf32"; NULL: "f32" */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_calibrate_options;
 
 /* Measures this machine, all ranks working at the same time: products by size and type, loops over

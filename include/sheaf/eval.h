@@ -103,6 +103,7 @@ typedef struct sf_verify_options {
     uint64_t seed;         /* of a plan, without `against`: of weights, batches and keys */
     int64_t device_memory; /* of a plan: as of sf_train_options */
     const char *precision; /* as of sf_train_options; of a plan: of its ranks */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is

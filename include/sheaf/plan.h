@@ -91,6 +91,7 @@ typedef struct sf_plan_options {
     const char *shard_state;
     /* A pipeline whose stages but the first begin with these scopes, "layer_3,layer_6"; NULL: wherever it is good. */
     const char *stage_scopes;
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
@@ -201,6 +202,31 @@ typedef struct sf_box {
 SF_API int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank);
 SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank,
                         int64_t index, sf_box *out);
+
+/* The tensors of the step that a name matches, as sf_plan_explain takes it: arguments by their names, gradients, and what ops
+ * compute, by "layer_0/mlp/up/dot_general" or by the scopes around that; NULL: all. Writes the numbers of up to
+ * `capacity` of them to `out` and returns how many there are; -1 without memory. */
+SF_API int sf_plan_tensors(const sf_plan *plan, const sf_graph *graph, const char *name,
+                           int capacity, int *out);
+
+/* A tensor of the step and its layout. The caller sets `size`. */
+typedef struct sf_plan_tensor_view {
+    size_t size;                  /* sizeof this struct, see api.h */
+    char name[256];               /* as above; cut off where it is longer */
+    const char *phase;            /* "forward", "backward", ...; of an argument "" */
+    const char *dtype;            /* of the whole tensor, as of sf_tensor_type */
+    int rank;                     /* how many dimensions */
+    int64_t dims[SF_TENSOR_DIMS]; /* of the whole tensor */
+    char layout[SF_LAYOUT_TEXT];  /* as sf_plan_argument_layout writes it */
+} sf_plan_tensor_view;
+
+/* The tensor of that number; false where there is none. */
+SF_API bool sf_plan_tensor(const sf_plan *plan, const sf_graph *graph, int tensor,
+                           sf_plan_tensor_view *out);
+
+/* Writes the local program of a rank, as the engine "cpu" runs it: a line per instruction, as sf_show_program writes it. */
+SF_API sf_status sf_plan_show_program(const sf_plan *plan, const sf_graph *graph, int rank,
+                                      const sf_output *output, sf_diag *diag);
 
 /* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EWRONG names the tensor and the pin. */

@@ -33,6 +33,7 @@ typedef struct sf_session_options {
     bool check;            /* programs before they run, see docs/architecture.md */
     sf_listener *listener; /* told after each step of sf_session_run; or NULL */
     void *context;         /* for the listener */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_session_options;
 
 /* Opens; all arguments are zero. The graph and the plan are borrowed and must outlive the session. *out is for
@@ -64,6 +65,23 @@ SF_API sf_status sf_session_read_named(sf_session *session, const char *name, vo
                                        size_t bytes, sf_diag *diag);
 SF_API sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
                                               size_t bytes, sf_diag *diag);
+
+/* Shards: what a rank holds of an argument, without the whole tensor anywhere. A shard is row-major and made of boxes of the
+ * tensor, as sf_plan_box describes them; without a plan it is the tensor. `rank` is one of this process: under mpirun
+ * these functions are called by the process of that rank alone. Ranks that hold the same part of a tensor must be given the
+ * same numbers. */
+
+/* The ranks of this process, by number from 0 on; -1 past the last. */
+SF_API int sf_session_rank(const sf_session *session, int index);
+
+/* The bytes of a shard, 0 for an empty one; -1 where there is no such argument, or the rank is not of this process. */
+SF_API int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank);
+
+/* `bytes` must be sf_session_shard_bytes. */
+SF_API sf_status sf_session_write_shard(sf_session *session, int argument, int rank,
+                                        const void *data, size_t bytes, sf_diag *diag);
+SF_API sf_status sf_session_read_shard(sf_session *session, int argument, int rank, void *data,
+                                       size_t bytes, sf_diag *diag);
 
 /* Makes so many steps, or fewer when the listener says so: each with the arguments as they then are. *loss, which may
  * be NULL, is that of the last of them; NaN when the step has none. */

@@ -75,6 +75,7 @@ typedef struct sf_solve_options {
     double gap;            /* stop once (cost - bound) / cost is this or less; 0: a proof */
     sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
     void *context;         /* for the listener */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_solve_options;
 
 typedef struct sf_solution {

@@ -71,6 +71,7 @@ typedef struct sf_train_options {
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
     const char *
         precision; /* what products of f32 are computed in: "f32", "tf32", "bf16", "f16" or "fp8"; NULL: "f32" (docs/gpu.md) */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_train_options;
 
 typedef struct sf_train_report {

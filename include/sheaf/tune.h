@@ -46,6 +46,7 @@ typedef struct sf_tune_options {
     sf_listener *listener; /* told of each setting: SF_EVENT_STAGE; or NULL */
     void *context;         /* for the listener */
     bool by_processor;     /* by run: the time of processors counts, for machines with other work */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_tune_options;
 
 typedef struct sf_trial {

@@ -182,6 +182,7 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
     SF_NEED(diag, graph, out);
     struct pinning job = {.graph = graph, .diag = diag};
     SF_TRY(SF_TAKE(sf_pin_options, options, &job.options, diag));
+    SF_TRY(sf_check_texts("pins", job.options.npins, job.options.pins, diag));
     SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins},
                      {"micro_batches", job.options.micro_batches},
                      {"co_shards", job.options.co_shards});

@@ -103,8 +103,8 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .schedule = options->schedule,
                                .passes = options->passes,
                                .threads = job->threads,
-                               .listener = options->listener,
-                               .context = options->context};
+                               .audience = {options->listener, options->context,
+                                            options->interrupt}};
     SF_TRY(take_passes(job, arena, out));
     if (options->stage_scopes)
         SF_TRY(count_stages(job, arena, &out->stages));
@@ -188,6 +188,7 @@ sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, 
     SF_NEED(diag, graph, out);
     struct job job = {.graph = graph, .diag = diag, .began = sf_now()};
     SF_TRY(SF_TAKE(sf_plan_options, options, &job.options, diag));
+    SF_TRY(sf_check_texts("pins", job.options.npins, job.options.pins, diag));
     SF_TRY(check_options(&job.options, diag));
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(search, &job, diag);

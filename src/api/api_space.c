@@ -189,6 +189,7 @@ sf_status sf_space_plan(const sf_space *space, const sf_space_options *options, 
     SF_NEED(diag, space, out);
     struct making job = {.space = space, .diag = diag};
     SF_TRY(SF_TAKE(sf_space_options, options, &job.options, diag));
+    SF_TRY(sf_check_texts("pins", job.options.npins, job.options.pins, diag));
     SF_CHECK_OPTIONS(diag, {"npins", job.options.npins});
     SF_TRY(sf_guarded(make_guarded, &job, diag));
     *out = job.plan;

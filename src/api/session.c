@@ -9,6 +9,7 @@
 #include "api/query.h"
 #include "api/run_ranks.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "run/comm/rank_agreement.h"
 #include "train/training_run.h"
@@ -41,6 +42,7 @@ struct task {
     uint32_t index;      /* of an argument or a result */
     const void *from;
     void *to;
+    size_t bytes; /* of a shard */
     const char *path;
     uint64_t seed;
     int64_t steps, keep;
@@ -328,6 +330,96 @@ sf_status sf_session_read_result_named(sf_session *session, const char *name, vo
     return sf_session_read_result(session, result, data, bytes, diag);
 }
 
+/* Shards ----------------------------------------------------------------------------------------- */
+
+int sf_session_rank(const sf_session *session, int index)
+{
+    SF_NEED_OR(-1, session);
+    if (index < 0 || index >= session->nmembers)
+        return -1;
+    return session->members[index].course.seat.pieces.rank;
+}
+
+static member *member_of_rank(const sf_session *session, int rank)
+{
+    for (int i = 0; i < session->nmembers; i++)
+        if (sf_session_rank(session, i) == rank)
+            return &session->members[i];
+    return NULL;
+}
+
+int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank)
+{
+    SF_NEED_OR(-1, session);
+    if (argument < 0 || argument >= sf_graph_arguments(session->graph) ||
+        !member_of_rank(session, rank))
+        return -1;
+    const sf_type *whole = sf_argument_type(session->graph, (uint32_t)argument);
+    sf_box box = {.size = sizeof box};
+    if (!session->options.plan)
+        return sf_type_bytes(whole);
+    int64_t bytes = sf_dtype_get(whole->dtype)->bytes *
+                    sf_plan_boxes(session->options.plan, session->graph, argument, rank);
+    if (bytes == 0 ||
+        !sf_plan_box(session->options.plan, session->graph, argument, rank, 0, &box))
+        return 0;
+    for (int d = 0; d < box.rank; d++)
+        bytes *= box.extent[d];
+    return bytes;
+}
+
+static sf_status move_shard(task *t, member *m, sf_diag *diag)
+{
+    sf_seat *seat = &m->course.seat;
+    return t->from ? sf_seat_write_shard(seat, t->index, t->from, t->bytes, diag)
+                   : sf_seat_read_shard(seat, t->index, t->to, t->bytes, diag);
+}
+
+/* No other rank takes part. */
+static sf_status run_shard(sf_session *session, int argument, int rank, size_t bytes, task *t,
+                           sf_diag *diag)
+{
+    const sf_graph *graph = session->graph;
+    if (argument < 0 || argument >= sf_graph_arguments(graph))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no argument %d; the step has %d",
+                       argument, sf_graph_arguments(graph));
+    if (!member_of_rank(session, rank))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "rank %d is not one of this process", rank);
+    if ((int64_t)bytes != sf_session_shard_bytes(session, argument, rank))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "rank %d has %" PRId64 " bytes of argument %d, '%s', and %zu were given",
+                       rank, sf_session_shard_bytes(session, argument, rank), argument,
+                       graph->arguments[argument].name, bytes);
+    SF_TRY(check_usable(session, diag));
+    if (bytes == 0)
+        return SF_OK;
+    t->work = move_shard;
+    t->session = session;
+    t->index = (uint32_t)argument;
+    t->bytes = bytes;
+    return guard_part(t, member_of_rank(session, rank), diag);
+}
+
+sf_status sf_session_write_shard(sf_session *session, int argument, int rank, const void *data,
+                                 size_t bytes, sf_diag *diag)
+{
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
+    task t = {.from = data};
+    return run_shard(session, argument, rank, bytes, &t, diag);
+}
+
+sf_status sf_session_read_shard(sf_session *session, int argument, int rank, void *data,
+                                size_t bytes, sf_diag *diag)
+{
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
+    task t = {.to = data};
+    return run_shard(session, argument, rank, bytes, &t, diag);
+}
+
 /* Steps ------------------------------------------------------------------------------------------- */
 
 static bool tell_step(const task *t, const member *m, int64_t made)
@@ -339,9 +431,8 @@ static bool tell_step(const task *t, const member *m, int64_t made)
                       .step = made,
                       .steps = t->steps,
                       .loss = m->course.last};
-    if (!options->listener || !sf_comm_leads(m->course.seat.options.comm))
-        return true;
-    return options->listener(options->context, &event);
+    sf_audience audience = {options->listener, options->context, options->interrupt};
+    return !sf_comm_leads(m->course.seat.options.comm) || sf_tell(&audience, &event);
 }
 
 static sf_status run_steps(task *t, member *m, sf_diag *diag)

@@ -1,5 +1,7 @@
 #include "train/rank_state.h"
 
+#include <string.h>
+
 #include "ir/name.h"
 #include "pass/agree_passes.h"
 
@@ -127,6 +129,26 @@ sf_status sf_seat_read(sf_seat *seat, uint32_t argument, void *whole, sf_diag *d
     SF_TRY(sf_engine_lend(seat->runner.engine, argument, false, diag, &piece));
     SF_TRY(
         sf_pieces_join(&seat->pieces, argument, piece.data, type, whole, seat->options.comm, diag));
+    return sf_engine_give_back(seat->runner.engine, argument, diag);
+}
+
+sf_status sf_seat_write_shard(sf_seat *seat, uint32_t argument, const void *shard, size_t bytes,
+                              sf_diag *diag)
+{
+    sf_tensor piece;
+    SF_TRY(sf_engine_lend(seat->runner.engine, argument, true, diag, &piece));
+    SF_ASSERT((int64_t)bytes <= sf_type_bytes(piece.type));
+    memcpy(piece.data, shard, bytes);
+    return sf_engine_give_back(seat->runner.engine, argument, diag);
+}
+
+sf_status sf_seat_read_shard(sf_seat *seat, uint32_t argument, void *shard, size_t bytes,
+                             sf_diag *diag)
+{
+    sf_tensor piece;
+    SF_TRY(sf_engine_lend(seat->runner.engine, argument, false, diag, &piece));
+    SF_ASSERT((int64_t)bytes <= sf_type_bytes(piece.type));
+    memcpy(shard, piece.data, bytes);
     return sf_engine_give_back(seat->runner.engine, argument, diag);
 }
 

@@ -50,6 +50,12 @@ sf_status sf_seat_hand_in(sf_seat *seat, sf_diag *diag);
 /* Takes this rank's piece of an argument from the whole tensor, row-major. */
 sf_status sf_seat_write(sf_seat *seat, uint32_t argument, const void *whole, sf_diag *diag);
 
+/* Takes this rank's shard of an argument, row-major, and hands it out; `bytes` are those of the boxes that make it up. */
+sf_status sf_seat_write_shard(sf_seat *seat, uint32_t argument, const void *shard, size_t bytes,
+                              sf_diag *diag);
+sf_status sf_seat_read_shard(sf_seat *seat, uint32_t argument, void *shard, size_t bytes,
+                             sf_diag *diag);
+
 /* Puts this rank's pieces where they belong in a whole tensor. Ranks that are threads share it, and each part of it is
  * written by one of them; those that are processes call this together, and each gets all of it. A result is one of the
  * last step. */

@@ -264,12 +264,25 @@ static sf_status change(sf_status (*work)(void *), void *job, sf_primitives *lis
     return status;
 }
 
+/* Arrays that are not there, and texts in them. */
+static sf_status check_arrays(const sf_primitive *said, sf_diag *diag)
+{
+    if ((said->nsubgraphs > 0 && !said->subgraphs) || (said->ndevices > 0 && !said->devices))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "sf_primitive: '%s' is NULL",
+                       said->ndevices > 0 && !said->devices ? "devices" : "subgraphs");
+    for (int i = 0; i < said->nsubgraphs; i++)
+        if ((said->sketches && !said->sketches[i]) || (said->backwards && !said->backwards[i]))
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "sf_primitive: sketch %d is NULL", i);
+    return SF_OK;
+}
+
 sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *primitive, sf_diag *diag,
                             int *number)
 {
     SF_NEED(diag, list, primitive);
     struct adding job = {.list = list, .diag = diag};
     SF_TRY(SF_TAKE(sf_primitive, primitive, &job.said, diag));
+    SF_TRY(check_arrays(&job.said, diag));
     SF_TRY(check_said(list, &job.said, diag));
     SF_TRY(change(add, &job, list, diag));
     if (number)

@@ -293,6 +293,7 @@ sf_status sf_primitives_pin(const sf_primitives *list, const sf_pin_options *opt
     SF_NEED(diag, list, out);
     struct planning job = {.list = list, .diag = diag};
     SF_TRY(SF_TAKE(sf_pin_options, options, &job.pin, diag));
+    SF_TRY(sf_check_texts("pins", job.pin.npins, job.pin.pins, diag));
     SF_CHECK_OPTIONS(diag, {"npins", job.pin.npins});
     SF_TRY(sf_guarded(pin, &job, diag));
     *out = job.plan;
@@ -395,6 +396,7 @@ sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_options 
     SF_NEED(diag, list, out);
     struct planning job = {.list = list, .diag = diag};
     SF_TRY(SF_TAKE(sf_plan_options, options, &job.search, diag));
+    SF_TRY(sf_check_texts("pins", job.search.npins, job.search.pins, diag));
     SF_CHECK_OPTIONS(diag, {"npins", job.search.npins});
     SF_TRY(sf_guarded(search, &job, diag));
     *out = job.plan;

@@ -94,6 +94,7 @@ sf_status sf_settings_choice(sf_settings *settings, const char *name, int count,
                              const char *const *values, sf_diag *diag, int *out)
 {
     SF_NEED(diag, name, values, out);
+    SF_TRY(sf_check_texts("values", count, values, diag));
     uint64_t domain = 2;
     int64_t chosen;
     if (count < 1)

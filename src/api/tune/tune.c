@@ -8,6 +8,7 @@
 #include "api/cluster_price.h"
 #include "api/tune/tuning.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/machine.h"
 #include "base/units.h"
 #include "sheaf/train.h"
@@ -166,14 +167,15 @@ static bool tell_listener(const sf_tuning *tuning, const sf_trial *trial)
 {
     const sf_tune_options *options = &tuning->options;
     char text[512];
-    if (!options->listener)
+    sf_audience audience = {options->listener, options->context, options->interrupt};
+    if (!sf_is_heard(&audience))
         return true;
     snprintf(text, sizeof text, "%d of %" PRId64 " settings: %s: %s", tuning->report->ntrials,
              tuning->report->points, trial->setting,
              trial->why      ? trial->why
              : trial->pruned ? "does not fit"
                              : sf_text_seconds(trial->seconds).at);
-    return options->listener(options->context, &(sf_event){.size = sizeof(sf_event),
+    return sf_tell(&audience, &(sf_event){.size = sizeof(sf_event),
                                                            .kind = SF_EVENT_STAGE,
                                                            .text = text,
                                                            .step = tuning->report->ntrials,

@@ -11,6 +11,7 @@
 #include "api/verify/replay.h"
 #include "api/verify/verify.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "front/lost_state.h"
 #include "run/runner.h"
@@ -104,7 +105,8 @@ static bool tell_step(const struct job *job, int step, int64_t steps)
                       .step = step + 1,
                       .steps = steps,
                       .loss = job->out->report.losses[step]};
-    return !job->options.listener || job->options.listener(job->options.context, &event);
+    sf_audience audience = {job->options.listener, job->options.context, job->options.interrupt};
+    return sf_tell(&audience, &event);
 }
 
 static sf_status run_steps(struct job *job)

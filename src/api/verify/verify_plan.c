@@ -12,6 +12,7 @@
 #include "api/verify/unsplit.h"
 #include "api/verify/verify.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "front/lost_state.h"
@@ -269,8 +270,9 @@ static sf_status tell_step(struct rank *r, int step, bool *stop)
                       .step = step + 1,
                       .steps = shared->steps,
                       .loss = shared->unsplit.own_loss};
-    *stop = r->leads && shared->options.listener &&
-            !shared->options.listener(shared->options.context, &event);
+    const sf_verify_options *options = &shared->options;
+    sf_audience audience = {options->listener, options->context, options->interrupt};
+    *stop = r->leads && !sf_tell(&audience, &event);
     SF_TRY(sf_agree_any(r->comm, SF_OK, "whether to stop", r->diag, stop));
     if (r->leads)
         shared->out->report.nlosses = step + 1;

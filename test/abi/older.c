@@ -17,10 +17,14 @@
     } while (0)
 
 /* The first fields, as they were in an older version; not a copy of today's header. */
-struct older_pin {
+struct older_show {
     size_t size;
-    const char *mesh, *recipe;
-    int ranks;
+    const char *file;
+    bool json;
+};
+struct older_output {
+    size_t size;
+    const char *path;
 };
 struct older_train {
     size_t size;
@@ -59,32 +63,32 @@ static void *at_the_end(const void *from, size_t size)
 int main(int argc, char **argv)
 {
     struct newer_load load = {.known.size = sizeof load};
-    struct older_pin pin = {.size = sizeof pin, .recipe = "dp", .ranks = 2};
+    struct older_show show = {.size = sizeof show, .json = true};
+    struct older_output output = {.size = sizeof output, .path = "/dev/null"};
     struct older_train train = {.size = sizeof train, .steps = 2, .data = "synthetic"};
     struct older_report report = {.size = sizeof report};
     struct older_type type = {.size = sizeof type};
     struct newer_type newer = {.known.size = sizeof newer, .unknown = 7};
     sf_graph *graph;
-    sf_plan *plan;
     CHECK(argc == 2);
     CHECK(sf_load(argv[1], &load.known, NULL, &graph) == SF_OK);
     load.unknown = 1;
     sf_graph *none;
     CHECK(sf_load(argv[1], &load.known, NULL, &none) == SF_EUSAGE && !none);
 
-    sf_pin_options *pins = AT_THE_END(pin);
+    sf_show_options *shows = AT_THE_END(show);
+    sf_output *nowhere = AT_THE_END(output);
     sf_train_options *training = AT_THE_END(train);
     sf_train_report *made = AT_THE_END(report);
     sf_tensor_type *shown = AT_THE_END(type);
-    CHECK(pins && training && made && shown);
-    CHECK(sf_pin_step(graph, pins, NULL, &plan) == SF_OK && sf_plan_ranks(plan) == 2);
+    CHECK(shows && nowhere && training && made && shown);
+    CHECK(sf_show(graph, shows, nowhere, NULL) == SF_OK);
     CHECK(sf_train(graph, training, NULL, made) == SF_OK);
     CHECK(((struct older_report *)made)->step == 2 && made->size == sizeof report);
     CHECK(sf_graph_argument_type(graph, 0, shown));
     CHECK(((struct older_type *)shown)->bytes > 0 && shown->size == sizeof type);
     CHECK(sf_graph_argument_type(graph, 0, &newer.known));
     CHECK(newer.known.size == sizeof newer && newer.unknown == 0 && newer.known.count > 0);
-    sf_plan_free(plan);
     sf_graph_free(graph);
     puts("ok");
     return 0;

@@ -28,7 +28,7 @@ sed 's/@.*//' "$work/versioned" | grep -v '^SHEAF_' >"$work/exported"
 
 # All are of the interface of the major version, which is that of the soname, pkg-config and the headers too.
 major=$(sed -nE 's/#define SF_VERSION "([0-9]+)\..*/\1/p' "$SHEAF_BUILD/include/sheaf/version.h")
-if grep -vE "^SHEAF_$major@@SHEAF_$major\$|^sf_[a-z0-9_]+@@SHEAF_$major\$" "$work/versioned"; then
+if grep -vE "^SHEAF_$major(@@SHEAF_$major)?\$|^sf_[a-z0-9_]+@@SHEAF_$major\$" "$work/versioned"; then
     echo "FAILED: these are not of the version SHEAF_$major"
     exit 1
 fi

@@ -91,7 +91,7 @@ static void check_numbers(const sf_graph *graph, const char *step, const char *e
     assert_int_equal(report->nlosses, 10);
     assert_true(report->loss_error < (in_16_bits(graph) ? 2e-2 : 1e-4));
     for (int i = 0; i < report->nresults && !in_16_bits(graph); i++)
-        assert_true(report->results[i].error <= 1e-4);
+        assert_true(report->results[i]->error <= 1e-4);
     sf_verify_free(report);
     sf_diag_free(diag);
 }

@@ -38,7 +38,7 @@ static int run_norm(int nin, const sf_kernel_tensor *const *in, int nout,
 {
     assert_int_equal(nin, 3);
     assert_int_equal(nout, 1);
-    assert_string_equal(in[0].type.dtype, "f32");
+    assert_string_equal(in[0]->type->dtype, "f32");
     norm(in, out, 0);
     return 0;
 }

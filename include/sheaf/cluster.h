@@ -43,10 +43,10 @@ typedef struct sf_calibrate_options {
     double seconds;   /* about how long each curve may be measured; 0: 1 */
     int64_t largest;  /* bytes of the largest collective; 0: 64 MiB */
     const char *name; /* of the cluster; NULL: that of the host */
-    sf_listener *listener; /* told before each curve; or NULL */
-    void *context;         /* for the listener */
-    const char *engine;    /* "cpu" or "cuda"; NULL: "cpu" */
-    const char *precision; /* with "cuda", of products of f32: "f32" or "tf32"; NULL: "f32" */
+    sf_listener *listener;   /* called before each curve; or NULL */
+    void *context;           /* for the listener */
+    const char *engine;      /* "cpu" or "cuda"; NULL: "cpu" */
+    const char *precision;   /* with "cuda", of products of f32: "f32" or "tf32"; NULL: "f32" */
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_calibrate_options;
 

@@ -80,7 +80,7 @@ typedef struct sf_verify_report {
     int rank;           /* which of them this process speaks for: 0 unless it is one of mpirun */
     int64_t noisy_runs; /* steps that were run with noise; 0: there was no need */
     bool
-        approximate; /* a pass of the plan rounds what travels: held to the tolerances of 16 bits */
+        approximate; /* a pass of the plan rounds what collectives carry: the tolerances are those of 16 bits */
 } sf_verify_report;
 
 typedef struct sf_verify_options {
@@ -89,7 +89,7 @@ typedef struct sf_verify_options {
     double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
-    sf_listener *listener; /* told after each step; or NULL */
+    sf_listener *listener; /* called after each step; or NULL */
     void *context;         /* for the listener */
     const char *
         engine; /* "cpu", "cuda" or "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu". Of a plan: "cuda" is that of ranks, others of the unsplit run */
@@ -112,12 +112,12 @@ SF_API sf_status sf_verify(const sf_graph *graph, const sf_verify_options *optio
                            sf_verify_report **out);
 SF_API void sf_verify_free(sf_verify_report *report);
 
-/* Runs the step split as the plan says, and unsplit, and compares the two. Its ranks are threads of this
+/* Runs the step as the plan splits it, and unsplit, and compares the two. Its ranks are threads of this
  * process, or, under mpirun, processes, which all call this.
  *
  * Both start from the same state: that of `against`, or, where that is NULL, the one that training starts
  * from, with synthetic batches. The losses are those of two runs that go their own ways. The results are
- * judged in every step, each rank's pieces by themselves: against those of the unsplit step on the state
+ * compared in every step, each rank's shards by themselves: against those of the unsplit step on the state
  * that the split run has come to, so that nothing adds up. Every rank gets the same report, for
  * sf_verify_free. The tolerance of losses is 1e-5, or 2e-2 where the step computes in 16 bits; where a loss is
  * past it, the unsplit run is made four times with noise in every step, and a loss may differ by eight times as much as

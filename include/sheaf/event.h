@@ -14,7 +14,7 @@ typedef enum sf_event_kind {
     SF_EVENT_START = 0, /* training: everything is ready */
     SF_EVENT_STEP = 1,  /* training, verification, a session: a step was made */
     SF_EVENT_SAVED = 2, /* training: a checkpoint is safely on disk */
-    SF_EVENT_STAGE = 3, /* a search for a plan, calibration: the text says what is done now */
+    SF_EVENT_STAGE = 3, /* a search for a plan, calibration: the text names the stage */
     SF_EVENT_SOLVE = 4, /* the solver: `solve` says how far it is */
 } sf_event_kind;
 

@@ -47,7 +47,7 @@ SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *option
 /* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. */
 SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
-/* The default margin. Prices are not exact to that. */
+/* The default margin. The cost model is not exact to that. */
 #define SF_PLAN_MARGIN 0.01
 
 /* What to search for a plan with; docs/planning.md describes how. */
@@ -77,14 +77,14 @@ typedef struct sf_plan_options {
     const char *step_file, *cluster_name;
     /* For the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: it is not written. */
     const sf_output *misfit;
-    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
+    sf_listener *listener; /* called now and then; or NULL */
     void *context;         /* for the listener */
     const char *co_shard;  /* as above, for all plans */
     int co_shards;         /* 0: as few as make a plan fit that is then the fastest; 1: none */
     /* A pipeline of so many stages; 0: of as many as are good, or none; 1: none. And its schedule, "1f1b"; NULL: any. */
     int stages;
     const char *schedule;
-    /* Passes that rewrite the programs of plans (sheaf/pass.h), which are priced behind them and keep them; NULL: none. */
+    /* Passes that rewrite the programs of plans (sheaf/pass.h); plans are simulated after them and keep them; NULL: none. */
     const char *passes;
     /* "full", "between": as above, of plans that have zero3, or zero1-between, in their recipe alone. NULL, "auto": whatever
      * is fastest. */
@@ -95,7 +95,7 @@ typedef struct sf_plan_options {
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
- * memory, by the prices of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
+ * memory, by the cost model of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
  * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EWRONG;
  * the message says what is the least that a rank needs, where, and what would make it fit. */
 SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options,
@@ -103,7 +103,7 @@ SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *op
 
 /* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
  * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step;
- * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their moves and,
+ * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their resharding and,
  * for an argument, what other layouts of it would cost. */
 SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  const sf_cluster *cluster, const char *what,
@@ -142,7 +142,7 @@ SF_API sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph,
                                 const sf_output *output, sf_diag *diag);
 
 /* What a plan was made from: the file of the step, and the cluster as sf_cluster_open takes it; "" where the plan does
- * not say. A file is looked for where it was beside the plan, then where it was: the one that is there, and of two the
+ * not say. A file is looked for where it was relative to the plan, then where it was: the one that is there, and of two the
  * one that is unchanged. Where there is none, it is the path that it had. SF_EINPUT for what is no plan. */
 typedef struct sf_plan_origin {
     size_t size; /* sizeof this struct, see api.h */
@@ -182,7 +182,7 @@ SF_API int sf_plan_axes(const sf_plan *plan);
 SF_API const char *sf_plan_axis_name(const sf_plan *plan, int axis);
 SF_API int sf_plan_axis_size(const sf_plan *plan, int axis);
 
-/* How an argument stands on the mesh, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
+/* The layout of an argument, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
  * off where it is longer (rows of stacked layers on many groups); NULL when there is no such argument, or no memory. */
 enum { SF_LAYOUT_TEXT = 160 };
 SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
@@ -195,7 +195,7 @@ typedef struct sf_box {
     int64_t offset[SF_TENSOR_DIMS], extent[SF_TENSOR_DIMS];
 } sf_box;
 
-/* What a rank holds of an argument: boxes, all of one extent. It is one, unless the split is strided. The piece is a
+/* The shard of an argument on a rank: boxes, all of one extent; one box, unless the split is strided. The shard is a
  * row-major tensor whose indices along a dimension are those of the boxes, one after the other; box `index` counts
  * row-major over the dimensions, as elements do. sf_plan_boxes is how many there are, 0 when there is no such argument
  * or rank; sf_plan_box is false for one that is not there. */
@@ -234,12 +234,12 @@ SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64
                                sf_diag *diag);
 
 /* The step at dimensions as small as they can be, and the plan for it, so that a large step can be run
- * where it does not fit: the ops, the pieces and the collectives are the same, the numbers are not.
+ * where it does not fit: the ops, the shards and the collectives are the same, the numbers are not.
  * *about, which lives as long as *small, says what was shrunk. */
 SF_API sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
                                 sf_graph **small, sf_plan **small_plan, const char **about);
 
-/* Writes what the plan does: pieces of the state, collectives of a step, memory of a rank. */
+/* Writes what the plan does: shards of the state, collectives of a step, memory of a rank. */
 SF_API sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph,
                               const sf_show_options *options, const sf_output *output,
                               sf_diag *diag);

@@ -1,4 +1,4 @@
-/* Primitives and kernels of your own, in C: shared objects that schedules use beside what is built in. docs/schedules.md describes
+/* Primitives and kernels of your own, in C: shared objects that schedules use like what is built in. docs/schedules.md describes
  * them, examples/c/bind.c is one.
  *
  * An object exports sheaf_primitive, which gives a primitive: a name, what must hold before, and what is then done, in calls of
@@ -16,7 +16,7 @@ extern "C" {
 
 #define SF_PLUGIN_VERSION 1
 
-/* What a kernel reads or writes: the piece of a rank, row-major. */
+/* A tensor that a kernel reads or writes: the shard of a rank, row-major. */
 typedef struct sf_kernel_tensor {
     size_t size; /* of this struct, as the library has it */
     const sf_tensor_type *type;
@@ -30,7 +30,7 @@ typedef struct sf_user_kernel {
     int version; /* SF_PLUGIN_VERSION */
     const char *name;
     /* So many first dimensions of the results, and of operands with as many dimensions as the first result, are independent: a
-     * rank may have a piece along each. 0: none; all that it reads is then whole. */
+     * rank may have a shard along each. 0: none; all tensors are then replicated. */
     int rows;
     /* in[nin] and out[nout] point to the tensors. 0: good */
     int (*run)(int nin, const sf_kernel_tensor *const *in, int nout,
@@ -97,7 +97,7 @@ typedef const sf_user_primitive *sf_user_primitive_get(void);
 /* Loads one from a shared object, which stays loaded. SF_EUSAGE where there is none, or of another version. */
 SF_API sf_status sf_primitive_load(const char *path, sf_diag *diag, const sf_user_primitive **out);
 
-/* Checks and applies it to a module, as said at `file` and `line`; all that it adds, behind an ANNOTATE with its name, or nothing.
+/* Checks and applies it to a module, with messages about `file` and `line`; adds an ANNOTATE with its name and all its primitives, or nothing.
  * *first and *count (or NULL) are what it can be undone by. SF_EWRONG where its check, or its apply, says no. */
 SF_API sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *primitive,
                                      const char *module, int nvalues, const char *const *texts,

@@ -1,5 +1,5 @@
-/* Primitives: what a person says about a step, one thing after another, and the plan that comes of it. It is what
- * schedules in Lua are made of (sheaf/script.h); docs/schedules.md describes each. */
+/* Primitives: decisions about a step, applied one after another, and the plan that they make. Schedules in Lua
+ * are made of them (sheaf/script.h); docs/schedules.md describes each. */
 #ifndef SHEAF_PRIMITIVE_H
 #define SHEAF_PRIMITIVE_H
 
@@ -29,10 +29,11 @@ SF_API int sf_primitives_params(const sf_primitives *list, const char *modules, 
                                 int capacity, const char **out);
 
 typedef enum sf_primitive_kind {
-    SF_PRIMITIVE_SET = 0,        /* something of the whole step: `name` and `value` */
-    SF_PRIMITIVE_SHARD = 1,      /* parameters in pieces: `param`, `dim`, `axis` */
-    SF_PRIMITIVE_SYNC = 2,       /* where what is in pieces is put together: `mode`, `op`, `axis` */
-    SF_PRIMITIVE_CHECKPOINT = 3, /* a module is computed again for the backward pass */
+    SF_PRIMITIVE_SET = 0,   /* something of the whole step: `name` and `value` */
+    SF_PRIMITIVE_SHARD = 1, /* parameters are sharded: `param`, `dim`, `axis` */
+    SF_PRIMITIVE_SYNC =
+        2, /* where shards or partial sums are gathered or reduced: `mode`, `op`, `axis` */
+    SF_PRIMITIVE_CHECKPOINT = 3,     /* a module is recomputed for the backward pass */
     SF_PRIMITIVE_PIPELINE_SPLIT = 4, /* a stage begins with the module */
     SF_PRIMITIVE_DECOMPOSE = 5,      /* products and sums apart, which they are in our graphs */
     SF_PRIMITIVE_ANNOTATE = 6,       /* words, `name` and `value`, that are kept in the plan */
@@ -42,7 +43,7 @@ typedef enum sf_primitive_kind {
         8, /* other ops for subgraphs: `sketches` or `fragment`; `name`; or `kernel` */
     SF_PRIMITIVE_FUSE =
         9, /* subgraphs run as one loop each; `value`: by which compiler, "vm" or "cc" */
-    /* Those of a space (sheaf/space.h), whose `devices` are SET: the plan is then said by them. `module` is a list of ops. */
+    /* Those of a space (sheaf/space.h), whose `devices` are SET: the plan is then made by them. `module` is a list of ops. */
     SF_PRIMITIVE_TRANS = 10,  /* `name`: how; `parts`; `mode`: "space" or "time", NULL: space */
     SF_PRIMITIVE_ASSIGN = 11, /* `devices`, `turn` */
     SF_PRIMITIVE_ORDER = 12,  /* `before`, `after` */
@@ -61,11 +62,11 @@ typedef struct sf_primitive {
     const char *mode; /* SYNC: "forward" or "backward"; NULL: forward */
     const char *op;   /* SYNC: "all_reduce", "all_gather" or "reduce_scatter"; NULL: all_reduce */
     /* SET: "mesh", "recipe", "micro_batches", "recompute", "stages", "order", which is that of a pipeline, or "co_shard",
-     * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space; "strict", "sync": a sum in
-     * parts that no SYNC puts together is SF_EWRONG, and not a warning; "kernels"
+     * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space; "strict", "sync": a partial
+     * sum that no SYNC reduces is SF_EWRONG, and not a warning; "kernels"
      * that stand for several ops: "best", "none" or "all" */
     const char *name, *value;
-    const char *file; /* where it is said, for messages and for the plan; or NULL */
+    const char *file; /* where it is applied, for messages and for the plan; or NULL */
     int line;
     /* REPLACE, FUSE and CHECKPOINT, which may have none: numbers of sf_primitives_find */
     const int *subgraphs;
@@ -145,18 +146,18 @@ SF_API const sf_graph *sf_primitives_graph(const sf_primitives *list);
 /* The same as a graph of its own, which is for sf_graph_free. */
 SF_API sf_status sf_primitives_copy_graph(const sf_primitives *list, sf_diag *diag, sf_graph **out);
 
-/* How many there are, and what each says, "layer_0/attn/q: shard kernel, dim 1 over model"; NULL past the last. */
+/* How many there are, and the text of each, "layer_0/attn/q: shard kernel, dim 1 over model"; NULL past the last. */
 SF_API int sf_primitives_count(const sf_primitives *list);
 SF_API const char *sf_primitives_text(const sf_primitives *list, int index);
 
-/* The plan that is pinned by them, as by sf_pin_step, and the one that is searched with what they say fixed, as by
- * sf_plan_search. `options` say the rest, or are NULL; what both say is SF_EUSAGE. The plan keeps what was applied. */
+/* The plan that is pinned by them, as by sf_pin_step, and the one that is searched with them fixed, as by
+ * sf_plan_search. `options` have the rest, or are NULL; a decision in both is SF_EUSAGE. The plan keeps what was applied. */
 SF_API sf_status sf_primitives_pin(const sf_primitives *list, const sf_pin_options *options,
                                    sf_diag *diag, sf_plan **out);
 SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_options *options,
                                       sf_diag *diag, sf_plan **out);
 
-/* Runs the step as the plan of sf_primitives_pin splits it, beside the step unsplit and as it was, as sf_verify_plan does. Where they
+/* Runs the step as the plan of sf_primitives_pin splits it, next to the unsplit, original step, as sf_verify_plan does. Where they
  * differ, SF_EWRONG, and *culprit is the first primitive with which they do, found by bisection, which the message
  * names; else -1. The report is for sf_verify_free. */
 SF_API sf_status sf_primitives_verify(const sf_primitives *list, const sf_pin_options *options,

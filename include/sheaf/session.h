@@ -1,8 +1,8 @@
-/* Sessions: a step that runs when it is told to, on tensors in the memory of the caller.
+/* Sessions: run a step call by call, on tensors in the memory of the caller.
  *
  * A session holds the arguments of a step. They are written and read as whole tensors, row-major, each element in
- * as many bytes as its sf_tensor_type says; with a plan, the session cuts them for the ranks and puts them together
- * again. A step makes results; those that become arguments of the next step are those arguments from then on.
+ * as many bytes as its sf_tensor_type has; with a plan, the session splits them into the shards of the ranks and assembles
+ * them. Shards can be written and read by themselves. A step makes results; those that become arguments of the next step are those arguments from then on.
  *
  * The ranks of a plan are threads of this process or, under mpirun, processes: then all of them make the same calls in
  * the same order, with the same data. A session is used by one thread at a time.
@@ -27,12 +27,12 @@ typedef struct sf_session_options {
     const sf_plan *plan; /* how the step is split; NULL: one device */
     const char *
         engine; /* "cpu", "cuda", "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu" */
-    int threads;           /* of all ranks of this process; 0: as many as it may use */
-    int64_t memory;        /* most bytes of a rank; 0: what the machine has */
-    double limit;          /* as of sf_train */
-    bool check;            /* programs before they run, see docs/architecture.md */
-    sf_listener *listener; /* told after each step of sf_session_run; or NULL */
-    void *context;         /* for the listener */
+    int threads;             /* of all ranks of this process; 0: as many as it may use */
+    int64_t memory;          /* most bytes of a rank; 0: what the machine has */
+    double limit;            /* as of sf_train */
+    bool check;              /* programs before they run, see docs/architecture.md */
+    sf_listener *listener;   /* called after each step of sf_session_run; or NULL */
+    void *context;           /* for the listener */
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_session_options;
 
@@ -66,7 +66,7 @@ SF_API sf_status sf_session_read_named(sf_session *session, const char *name, vo
 SF_API sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
                                               size_t bytes, sf_diag *diag);
 
-/* Shards: what a rank holds of an argument, without the whole tensor anywhere. A shard is row-major and made of boxes of the
+/* Shards: the part of an argument that a rank has, without the whole tensor anywhere. A shard is row-major and made of boxes of the
  * tensor, as sf_plan_box describes them; without a plan it is the tensor. `rank` is one of this process: under mpirun
  * these functions are called by the process of that rank alone. Ranks that hold the same part of a tensor must be given the
  * same numbers. */
@@ -83,7 +83,7 @@ SF_API sf_status sf_session_write_shard(sf_session *session, int argument, int r
 SF_API sf_status sf_session_read_shard(sf_session *session, int argument, int rank, void *data,
                                        size_t bytes, sf_diag *diag);
 
-/* Makes so many steps, or fewer when the listener says so: each with the arguments as they then are. *loss, which may
+/* Makes so many steps, or fewer when the listener or the interrupt stops it: each with the arguments as they then are. *loss, which may
  * be NULL, is that of the last of them; NaN when the step has none. */
 SF_API sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, double *loss);
 

@@ -1,7 +1,7 @@
 /* Sketches: small graphs of ops without types, to look for in a step, or to put into it.
  *
  * A sketch has inputs, numbers, ops on them, and results. As a pattern, an input stands for any tensor, the same one wherever it
- * is read; a number for a constant all of whose elements are it; an op for one with at least the attributes that are said. As a
+ * is read; a number for a constant all of whose elements are it; an op for one with at least the given attributes. As a
  * fragment, it is built on the tensors that its inputs are: types follow, numbers and tensors of less dimensions are broadcast.
  */
 #ifndef SHEAF_SKETCH_H
@@ -18,7 +18,7 @@ typedef struct sf_sketch sf_sketch;
 SF_API sf_status sf_sketch_new(sf_diag *diag, sf_sketch **out);
 SF_API void sf_sketch_free(sf_sketch *sketch);
 
-/* What stands in a sketch goes by numbers, from 0 on. */
+/* Inputs, numbers and ops of a sketch have numbers, from 0 on. */
 SF_API sf_status sf_sketch_input(sf_sketch *sketch, sf_diag *diag, int *out);
 SF_API sf_status sf_sketch_number(sf_sketch *sketch, double number, sf_diag *diag, int *out);
 

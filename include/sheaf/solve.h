@@ -52,10 +52,10 @@ typedef enum sf_stop {
     SF_STOP_INFEASIBLE = 2, /* proven: no assignment keeps to the rules */
     SF_STOP_SECONDS = 3,    /* the time is spent */
     SF_STOP_WORK = 4,       /* the work is spent */
-    SF_STOP_ASKED = 5,      /* the listener said so */
+    SF_STOP_ASKED = 5,      /* the listener or the interrupt stopped it */
 } sf_stop;
 
-/* How far it is: what a listener is told. */
+/* What a listener of the solver receives. */
 typedef struct sf_solve_progress {
     size_t size; /* of this struct, as the library has it */
     double seconds;
@@ -72,9 +72,9 @@ typedef struct sf_solve_options {
     int64_t work;   /* 0: no limit; without either, 60 seconds */
     int threads;    /* 0: as many as the process may use */
     uint64_t seed;
-    double gap;            /* stop once (cost - bound) / cost is this or less; 0: a proof */
-    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
-    void *context;         /* for the listener */
+    double gap;              /* stop once (cost - bound) / cost is this or less; 0: a proof */
+    sf_listener *listener;   /* called now and then; or NULL */
+    void *context;           /* for the listener */
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_solve_options;
 

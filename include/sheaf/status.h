@@ -1,4 +1,4 @@
-/* How the library says that something went wrong. */
+/* Statuses and messages. */
 #ifndef SHEAF_STATUS_H
 #define SHEAF_STATUS_H
 

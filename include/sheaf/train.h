@@ -14,7 +14,7 @@ typedef enum sf_train_order {
     SF_ORDER_SHUFFLED = 2, /* another permutation in every epoch, by the seed */
 } sf_train_order;
 
-/* How it goes: what a listener is told beside the step and its loss. */
+/* What a listener of training receives besides the step and its loss. */
 typedef struct sf_train_progress {
     size_t size;    /* of this struct, as the library has it */
     double seconds; /* of the last step */
@@ -56,16 +56,16 @@ typedef struct sf_train_options {
     const sf_plan *plan; /* how the step is split; NULL: one device. Its ranks are threads of this
                                 process, or, under mpirun, processes, which all call this */
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
-                            and stays away for as long after another has failed cannot be left
-                            behind: it is named on standard error, and the process ends */
+                            and stays away for as long after another has failed cannot be
+                            abandoned: it is named on standard error, and the process ends */
     bool check;      /* programs before they run, see docs/architecture.md */
     bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EWRONG */
-    sf_listener *listener; /* or NULL. Told of every step; false: save and return */
+    sf_listener *listener; /* or NULL. Called after every step; false: save and return */
     void *context;         /* for the listener */
     /* For the timeline of the last step, of all ranks, as that of sf_plan_simulate; NULL: it is not written. */
     const sf_output *trace;
     int64_t
-        device_memory; /* most bytes of a device, for arguments and all that stands between them; what is on the host
+        device_memory; /* most bytes of a device, for arguments and temporaries; what is on the host
                               is not among them (docs/offload.md). 0: no limit of its own */
     int64_t
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
@@ -79,7 +79,7 @@ typedef struct sf_train_report {
     int64_t first, step; /* steps that were made before this run, and after it */
     double loss;         /* of the last step of this run; NaN when it made none or has none */
     double seconds;
-    bool interrupted; /* the listener said so */
+    bool interrupted; /* the listener or the interrupt stopped it */
 } sf_train_report;
 
 /* Trains. `report` may be NULL. On failure the last checkpoint on disk is whole. */

@@ -29,7 +29,7 @@ typedef sf_status sf_tune_apply(void *context, sf_settings *settings, sf_primiti
 
 typedef struct sf_tune_options {
     size_t size;               /* sizeof this struct, see api.h */
-    const sf_cluster *cluster; /* what plans are priced on; NULL, by run: CPUs */
+    const sf_cluster *cluster; /* what plans are simulated on; NULL, by run: CPUs */
     const char *cluster_name;  /* kept in the log; or NULL */
     bool by_run;               /* plans are run, on synthetic data; else they are simulated */
     const char *algorithm;     /* "model", "coordinate", "exhaustive"; NULL: the first */
@@ -43,7 +43,7 @@ typedef struct sf_tune_options {
      * program and options is not tried again. NULL: none. */
     const char *log;
     uint64_t program;      /* a hash of what `apply` does, for that */
-    sf_listener *listener; /* told of each setting: SF_EVENT_STAGE; or NULL */
+    sf_listener *listener; /* called after each setting, with SF_EVENT_STAGE; or NULL */
     void *context;         /* for the listener */
     bool by_processor;     /* by run: the time of processors counts, for machines with other work */
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */

@@ -80,31 +80,30 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
         if (sf_mesh_parse(sf_str_of(options->mesh), arena, job->diag, mesh) != SF_OK)
             return SF_EUSAGE;
     }
-    *out = (sf_search_options){.cluster = options->cluster,
-                               .target = sf_cluster_target(options->cluster),
-                               .mesh = mesh,
-                               .limited = options->memory > 0,
-                               .npins = options->npins,
-                               .pins = options->pins,
-                               .margin = options->margin,
-                               .level = options->level,
-                               .deadline = options->seconds > 0 ? job->began + options->seconds : 0,
-                               .recipes_only = options->recipes,
-                               .recompute =
-                                   options->recompute && strcmp(options->recompute, "auto") != 0
-                                       ? options->recompute
-                                       : NULL,
-                               .as_text = !options->recompute,
-                               .micro_batches = options->micro_batches,
-                               .co_shard = options->co_shard,
-                               .co_shards = options->co_shards,
-                               .stages = options->stages,
-                               .stage_scopes = options->stage_scopes,
-                               .schedule = options->schedule,
-                               .passes = options->passes,
-                               .threads = job->threads,
-                               .audience = {options->listener, options->context,
-                                            options->interrupt}};
+    *out = (sf_search_options){
+        .cluster = options->cluster,
+        .target = sf_cluster_target(options->cluster),
+        .mesh = mesh,
+        .limited = options->memory > 0,
+        .npins = options->npins,
+        .pins = options->pins,
+        .margin = options->margin,
+        .level = options->level,
+        .deadline = options->seconds > 0 ? job->began + options->seconds : 0,
+        .recipes_only = options->recipes,
+        .recompute = options->recompute && strcmp(options->recompute, "auto") != 0
+                         ? options->recompute
+                         : NULL,
+        .as_text = !options->recompute,
+        .micro_batches = options->micro_batches,
+        .co_shard = options->co_shard,
+        .co_shards = options->co_shards,
+        .stages = options->stages,
+        .stage_scopes = options->stage_scopes,
+        .schedule = options->schedule,
+        .passes = options->passes,
+        .threads = job->threads,
+        .audience = {options->listener, options->context, options->interrupt}};
     SF_TRY(take_passes(job, arena, out));
     if (options->stage_scopes)
         SF_TRY(count_stages(job, arena, &out->stages));

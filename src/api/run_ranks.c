@@ -23,7 +23,7 @@ typedef struct gathering {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int away;
-    double failed; /* when the first of them came back with a failure; 0: none has */
+    double failed;  /* when the first of them came back with a failure; 0: none has */
     sf_relay relay; /* of what ranks tell the listener */
 } gathering;
 

@@ -360,8 +360,7 @@ int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank
         return sf_type_bytes(whole);
     int64_t bytes = sf_dtype_get(whole->dtype)->bytes *
                     sf_plan_boxes(session->options.plan, session->graph, argument, rank);
-    if (bytes == 0 ||
-        !sf_plan_box(session->options.plan, session->graph, argument, rank, 0, &box))
+    if (bytes == 0 || !sf_plan_box(session->options.plan, session->graph, argument, rank, 0, &box))
         return 0;
     for (int d = 0; d < box.rank; d++)
         bytes *= box.extent[d];

@@ -230,7 +230,8 @@ sf_status sf_file_try(const char *path, sf_diag *diag)
         is_direct(path, &info)) {
         if (access(path, W_OK) == 0)
             return SF_OK;
-        return sf_fail(diag, sf_status_of_errno(), (sf_loc){.file = path}, "cannot open: %s", strerror(errno));
+        return sf_fail(diag, sf_status_of_errno(), (sf_loc){.file = path}, "cannot open: %s",
+                       strerror(errno));
     }
     SF_TRY(sf_file_writer_open(&writer, path, diag));
     sf_file_writer_abort(&writer);

@@ -226,8 +226,10 @@ static void test_solver(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thread_of_listener), cmocka_unit_test(test_signal),
-        cmocka_unit_test(test_thread),             cmocka_unit_test(test_raised),
+        cmocka_unit_test(test_thread_of_listener),
+        cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_thread),
+        cmocka_unit_test(test_raised),
         cmocka_unit_test(test_solver),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -331,10 +331,10 @@ static void test_others(void **state)
                                             {.size = 3}};
     for (int i = 0; i < COUNT(shows); i++) {
         sf_output nowhere = {.size = sizeof nowhere, .path = "/dev/null"};
-        check(sf_show(graph, &shows[i], &nowhere, NULL), shows[i].size == 3 ? SF_EUSAGE : ANY, "sf_show",
-              i);
-        check(sf_plan_show(plan, graph, &shows[i], &nowhere, NULL), shows[i].size == 3 ? SF_EUSAGE : ANY,
-              "sf_plan_show", i);
+        check(sf_show(graph, &shows[i], &nowhere, NULL), shows[i].size == 3 ? SF_EUSAGE : ANY,
+              "sf_show", i);
+        check(sf_plan_show(plan, graph, &shows[i], &nowhere, NULL),
+              shows[i].size == 3 ? SF_EUSAGE : ANY, "sf_plan_show", i);
     }
     check(sf_plan_check(plan, graph, -1, NULL), ANY, "sf_plan_check", 0);
     check(sf_plan_check(plan, graph, 1, NULL), SF_EWRONG, "sf_plan_check", 1);

@@ -82,14 +82,15 @@ static void check_argument(sf_session *session, const sf_plan *plan, int argumen
         int64_t size = sf_session_shard_bytes(session, argument, rank);
         char *shard = malloc((size_t)size + 1);
         copy_boxes(plan, argument, rank, &type, whole, shard, true);
-        assert_int_equal(
-            sf_session_write_shard(session, argument, rank, shard, (size_t)size, NULL), SF_OK);
+        assert_int_equal(sf_session_write_shard(session, argument, rank, shard, (size_t)size, NULL),
+                         SF_OK);
         memset(shard, 0, (size_t)size);
         assert_int_equal(sf_session_read_shard(session, argument, rank, shard, (size_t)size, NULL),
                          SF_OK);
         copy_boxes(plan, argument, rank, &type, again, shard, false);
-        assert_int_equal(sf_session_read_shard(session, argument, rank, shard, (size_t)size + 1, NULL),
-                         SF_EUSAGE);
+        assert_int_equal(
+            sf_session_read_shard(session, argument, rank, shard, (size_t)size + 1, NULL),
+            SF_EUSAGE);
         free(shard);
     }
     assert_int_equal(sf_session_read(session, argument, back, bytes, NULL), SF_OK);
@@ -167,7 +168,8 @@ static void test_names(void **state)
         splits += strcmp(view.phase, "forward") == 0 && strstr(view.layout, "S(") != NULL;
     }
     assert_true(splits > 0);
-    assert_int_equal(sf_plan_tensors(plan, graph, "/params/layer_0/mlp/up/kernel", all, tensors), 1);
+    assert_int_equal(sf_plan_tensors(plan, graph, "/params/layer_0/mlp/up/kernel", all, tensors),
+                     1);
     int kernel = sf_graph_find_argument(graph, "params/layer_0/mlp/up/kernel");
     char text[SF_LAYOUT_TEXT];
     sf_plan_tensor_view view = {.size = sizeof view};
@@ -198,7 +200,8 @@ static void test_program(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shards), cmocka_unit_test(test_unsplit),
-                                       cmocka_unit_test(test_names), cmocka_unit_test(test_program)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shards),
+                                       cmocka_unit_test(test_unsplit), cmocka_unit_test(test_names),
+                                       cmocka_unit_test(test_program)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

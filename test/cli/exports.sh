@@ -15,9 +15,9 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Without comments and directives, a statement that is no typedef and has NAME( declares a function.
+# Without comments and directives, a statement with SF_API and NAME( declares an exported function.
 cat "$SHEAF_SOURCE"/include/sheaf/*.h "$SHEAF_BUILD"/include/sheaf/version.h | grep -v '^ *#' | tr '\n' ' ' |
-    sed -E 's|/\*([^*]*\*+[^/*])*[^*]*\*+/| |g' | tr ';' '\n' | grep -vw typedef |
+    sed -E 's|/\*([^*]*\*+[^/*])*[^*]*\*+/| |g' | tr ';' '\n' | grep -w SF_API |
     sed -nE 's/^[^(]*\b(sf_[a-z0-9_]+) ?\([^*].*$/\1/p' | sort -u >"$work/declared"
 
 # The linker's own marks of where sections end are no functions.

@@ -176,11 +176,11 @@ static bool tell_listener(const sf_tuning *tuning, const sf_trial *trial)
              : trial->pruned ? "does not fit"
                              : sf_text_seconds(trial->seconds).at);
     return sf_tell(&audience, &(sf_event){.size = sizeof(sf_event),
-                                                           .kind = SF_EVENT_STAGE,
-                                                           .text = text,
-                                                           .step = tuning->report->ntrials,
-                                                           .steps = tuning->report->points,
-                                                           .loss = (double)NAN});
+                                          .kind = SF_EVENT_STAGE,
+                                          .text = text,
+                                          .step = tuning->report->ntrials,
+                                          .steps = tuning->report->points,
+                                          .loss = (double)NAN});
 }
 
 /* Makes one trial, or takes it from the log. */

@@ -1,7 +1,7 @@
 #include <math.h>
 
-#include "solve/problem/budget.h"
 #include "base/listen.h"
+#include "solve/problem/budget.h"
 
 bool sf_budget_spent(const sf_budget *budget)
 {

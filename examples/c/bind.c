@@ -57,7 +57,6 @@ static sf_sketch *sketch_call(sf_user_call *call, int module, const char *kernel
     host->subgraph(call->list, module, &view);
     sf_sketch_attr name = {
         .size = sizeof name, .name = "call_target_name", .count = -2, .text = kernel};
-    const sf_sketch_attr *attrs[] = {&name};
     sf_tensor_type made = {.size = sizeof made};
     sf_sketch *sketch;
     int inputs[32], result;
@@ -68,8 +67,9 @@ static sf_sketch *sketch_call(sf_user_call *call, int module, const char *kernel
     for (int i = 0; i < view.inputs && status == SF_OK; i++)
         status = host->sketch_input(sketch, call->diag, &inputs[i]);
     if (status == SF_OK)
-        status = host->sketch_op(sketch, "custom_call", view.inputs, inputs, 1, attrs, made.rank,
-                                 made.dims, made.dtype, call->diag, &result);
+        status = host->sketch_op(sketch, "custom_call", view.inputs, inputs, 1,
+                                 &(const sf_sketch_attr *){&name}, made.rank, made.dims, made.dtype,
+                                 call->diag, &result);
     if (status == SF_OK && host->sketch_return(sketch, 1, &result, call->diag) == SF_OK)
         return sketch;
     host->sketch_free(sketch);
@@ -94,13 +94,9 @@ static int apply(sf_user_call *call)
         sketches[made] = sketch_call(call, first + made, kernel->name);
         failed = !sketches[made] && refuse(call, "a kernel makes one result: ", call->module);
     }
-    sf_primitive said = {.size = sizeof said,
-                         .kind = SF_PRIMITIVE_REPLACE,
-                         .module = call->module,
-                         .name = kernel->name};
-    said.subgraphs = numbers;
-    said.nsubgraphs = made;
-    said.sketches = (const sf_sketch *const *)sketches;
+    sf_primitive said = SF_OPTIONS(
+        sf_primitive, .kind = SF_PRIMITIVE_REPLACE, .module = call->module, .name = kernel->name,
+        .subgraphs = numbers, .nsubgraphs = made, .sketches = (const sf_sketch *const *)sketches);
     if (!failed)
         failed = host->add(call->list, &said, call->diag, NULL) != SF_OK;
     while (made > 0)

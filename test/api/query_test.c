@@ -30,7 +30,7 @@ static void test_arguments(void **state)
     const sf_graph *graph = *state;
     int params = 0, kept = 0, batch = 0;
     for (int i = 0; i < sf_graph_arguments(graph); i++) {
-        sf_tensor_type type, next;
+        sf_tensor_type type = {.size = sizeof type}, next = type;
         assert_true(sf_graph_argument_type(graph, i, &type));
         int64_t count = 1;
         for (int d = 0; d < type.rank; d++)

@@ -37,7 +37,7 @@ static const sf_task task = {.size = sizeof task, .ops = ""};
 static const sf_sketch_attr slot = {.size = sizeof slot, .name = "none"};
 static const sf_sketch_attr *const attr = &slot;
 static sf_calibrate_options hurry = {.size = sizeof hurry, .seconds = 1e-3, .largest = 1 << 12};
-static const char text[512] = "1";
+static char text[512] = "1";
 static const char *const texts[] = {"1", "2"};
 static long long room[2048]; /* zeros to read, and to write to */
 

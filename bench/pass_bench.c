@@ -38,7 +38,7 @@ static size_t count_insts(const sf_program *p)
 static sf_status get_ready(bench *b, char **argv)
 {
     sf_plan_spec pin = {
-        .recipe = "zero3",
+.size = sizeof pin, .recipe = "zero3",
         .ranks = atoi(argv[DEVICES]),
         .recompute = "layer",
         .micro_batches = atoi(argv[TURNS])};

@@ -36,8 +36,8 @@ int main(int argc, char **argv)
         return fail(diag);
     double reading = sf_now() - begin;
     begin = sf_now();
-    sf_plan_options options = {.cluster = cluster, .level = atoi(argv[2]), .margin = -1};
-    sf_plan_spec spec = {0};
+    sf_plan_options options = {.size = sizeof options, .cluster = cluster, .level = atoi(argv[2]), .margin = -1};
+    sf_plan_spec spec = {.size = sizeof spec};
     sf_status status = sf_plan_search(graph, &spec, &options, diag, &plan);
     if (status == SF_EMISMATCH) {
         sf_diag_clear(diag);

@@ -88,7 +88,7 @@ static void make_network(uint32_t nodes, sf_arena *arena, sf_problem *out)
 
 static int solve(const sf_problem *problem, double seconds, sf_arena *arena, sf_solve_result *out)
 {
-    sf_solve_options options = {.seconds = seconds};
+    sf_solve_options options = {.size = sizeof options, .seconds = seconds};
     sf_threads *threads = sf_threads_new(0);
     sf_status status = sf_solve(problem, &options, threads, arena, out, NULL);
     sf_threads_free(threads);

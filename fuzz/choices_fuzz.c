@@ -16,7 +16,7 @@ static void read_and_solve(sf_str text, sf_diag *diag, sf_arena *arena)
         SF_ASSERT(sf_diag_count(diag) == 1);
         return;
     }
-    sf_solve_options options = {.work = 100000};
+    sf_solve_options options = {.size = sizeof options, .work = 100000};
     sf_status status = sf_solve(&problem, &options, NULL, arena, &result, diag);
     SF_ASSERT(status == SF_OK);
     sf_verdict verdict = sf_problem_judge(&problem, result.choice, arena);

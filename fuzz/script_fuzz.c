@@ -20,8 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sf_diag *diag = sf_diag_new();
     sf_primitives *list;
     sf_console *console;
-    sf_script_options options = {.instructions = 100000, .memory = 4 << 20, .ranks = 2};
-    if (!graph && sf_load_text(step, sizeof step - 1, "step", &(sf_load_options){.state = "none"},
+    sf_script_options options = {
+        .size = sizeof options, .instructions = 100000, .memory = 4 << 20, .ranks = 2};
+    if (!graph && sf_load_text(step, sizeof step - 1, "step",
+                               &(sf_load_options){.size = sizeof(sf_load_options), .state = "none"},
                                diag, &graph) != SF_OK)
         return 0;
     if (sf_primitives_new(graph, diag, &list) == SF_OK &&

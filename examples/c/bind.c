@@ -23,10 +23,10 @@ static int refuse(sf_user_call *call, const char *why, const char *what)
 
 static int check(sf_user_call *call)
 {
-    if (call->nvalues != 1 || !call->values[0].text)
+    if (call->nvalues != 1 || !call->texts[0])
         return refuse(call, "say the file of the kernel: bind(\"kernel.c\")", "");
-    if (strchr(call->values[0].text, '\'') || access(call->values[0].text, R_OK) != 0)
-        return refuse(call, "there is no such file: ", call->values[0].text);
+    if (strchr(call->texts[0], '\'') || access(call->texts[0], R_OK) != 0)
+        return refuse(call, "there is no such file: ", call->texts[0]);
     return 0;
 }
 
@@ -53,9 +53,11 @@ static const sf_user_kernel *compile(const char *source)
 static sf_sketch *sketch_call(sf_user_call *call, int module, const char *kernel)
 {
     const sf_plugin_host *host = call->host;
-    sf_subgraph_view view = host->subgraph(call->list, module);
-    sf_sketch_attr name = {.name = "call_target_name", .count = -2, .text = kernel};
-    sf_tensor_type made;
+    sf_subgraph_view view = {.size = sizeof view};
+    host->subgraph(call->list, module, &view);
+    sf_sketch_attr name = {
+        .size = sizeof name, .name = "call_target_name", .count = -2, .text = kernel};
+    sf_tensor_type made = {.size = sizeof made};
     sf_sketch *sketch;
     int inputs[32], result;
     if (view.results != 1 || view.inputs > 32 || host->sketch_new(call->diag, &sketch) != SF_OK)
@@ -65,8 +67,9 @@ static sf_sketch *sketch_call(sf_user_call *call, int module, const char *kernel
     for (int i = 0; i < view.inputs && status == SF_OK; i++)
         status = host->sketch_input(sketch, call->diag, &inputs[i]);
     if (status == SF_OK)
-        status = host->sketch_op(sketch, "custom_call", view.inputs, inputs, 1, &name, made.rank,
-                                 made.dims, made.dtype, call->diag, &result);
+        status = host->sketch_op(sketch, "custom_call", view.inputs, inputs, 1,
+                                 &(const sf_sketch_attr *){&name}, made.rank, made.dims, made.dtype,
+                                 call->diag, &result);
     if (status == SF_OK && host->sketch_return(sketch, 1, &result, call->diag) == SF_OK)
         return sketch;
     host->sketch_free(sketch);
@@ -78,11 +81,11 @@ enum { MOST = 256 };
 static int apply(sf_user_call *call)
 {
     const sf_plugin_host *host = call->host;
-    const sf_user_kernel *kernel = compile(call->values[0].text);
+    const sf_user_kernel *kernel = compile(call->texts[0]);
     sf_sketch *sketches[MOST];
     int first, count, made = 0, numbers[MOST], failed = 0;
     if (!kernel)
-        return refuse(call, "it does not compile to a kernel: ", call->values[0].text);
+        return refuse(call, "it does not compile to a kernel: ", call->texts[0]);
     if (host->bind_kernel(kernel, call->diag) != SF_OK ||
         host->find_modules(call->list, call->module, call->diag, &first, &count) != SF_OK)
         return 1;
@@ -91,11 +94,9 @@ static int apply(sf_user_call *call)
         sketches[made] = sketch_call(call, first + made, kernel->name);
         failed = !sketches[made] && refuse(call, "a kernel makes one result: ", call->module);
     }
-    sf_primitive said = {
-        .kind = SF_PRIMITIVE_REPLACE, .module = call->module, .name = kernel->name};
-    said.subgraphs = numbers;
-    said.nsubgraphs = made;
-    said.sketches = (const sf_sketch *const *)sketches;
+    sf_primitive said = SF_OPTIONS(
+        sf_primitive, .kind = SF_PRIMITIVE_REPLACE, .module = call->module, .name = kernel->name,
+        .subgraphs = numbers, .nsubgraphs = made, .sketches = (const sf_sketch *const *)sketches);
     if (!failed)
         failed = host->add(call->list, &said, call->diag, NULL) != SF_OK;
     while (made > 0)
@@ -105,6 +106,7 @@ static int apply(sf_user_call *call)
 
 SF_API const sf_user_primitive *sheaf_primitive(void)
 {
-    static const sf_user_primitive primitive = {SF_PLUGIN_VERSION, "bind", check, apply};
+    static const sf_user_primitive primitive = {sizeof primitive, SF_PLUGIN_VERSION, "bind", check,
+                                                apply};
     return &primitive;
 }

@@ -35,7 +35,7 @@ static int put_early(sf_user_passing *passing)
     }
     for (uint32_t i = 0; i < passing->count; i++) {
         for (uint32_t g = i + 1; g < passing->count; g++)
-            if (!done[g] && is_gather(&passing->insts[g]) && is_ready(&passing->insts[g], done)) {
+            if (!done[g] && is_gather(passing->insts[g]) && is_ready(passing->insts[g], done)) {
                 passing->order[at++] = g;
                 done[g] = true;
                 moved++;
@@ -51,6 +51,7 @@ static int put_early(sf_user_passing *passing)
 
 SF_API const sf_user_pass *sheaf_pass(void)
 {
-    static const sf_user_pass pass = {SF_USER_PASS_VERSION, "early", SF_USER_FOR_TIME, put_early};
+    static const sf_user_pass pass = {sizeof pass, SF_USER_PASS_VERSION, "early", SF_USER_FOR_TIME,
+                                      put_early};
     return &pass;
 }

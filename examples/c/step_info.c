@@ -25,7 +25,8 @@ static bool print_progress(void *context, const sf_event *event)
 
 static sf_status verify(const sf_graph *step, const char *values, sf_diag *diag)
 {
-    sf_verify_options options = {.against = values, .steps = 3, .listener = print_progress};
+    sf_verify_options options = {
+        .size = sizeof options, .against = values, .steps = 3, .listener = print_progress};
     sf_verify_report *report = NULL;
     sf_status status = sf_verify(step, &options, diag, &report);
     if (report)
@@ -46,11 +47,11 @@ int main(int argc, char **argv)
     if (status == SF_OK) {
         printf("sheaf %s, hash %016" PRIx64 "\n", sf_version(), sf_graph_hash(step));
         fflush(stdout);
-        sf_show_options options = {.file = argv[1], .depth = 1};
+        sf_show_options options = {.size = sizeof options, .file = argv[1], .depth = 1};
         status = sf_show(step, &options, NULL, diag);
     }
     if (status == SF_OK && argc > 2)
-        status = sf_save_stablehlo(step, &(sf_output){.path = argv[2]}, diag);
+        status = sf_save_stablehlo(step, &SF_OPTIONS(sf_output, .path = argv[2]), diag);
     if (status == SF_OK && argc > 3)
         status = verify(step, argv[3], diag);
     sf_graph_free(step);

@@ -37,16 +37,17 @@ SF_API sf_status sf_cluster_list(const sf_show_options *options, const sf_output
 SF_API int sf_cluster_devices(const sf_cluster *cluster);
 
 typedef struct sf_calibrate_options {
-    size_t size;      /* of this struct, or 0: see sheaf.h */
+    size_t size;      /* sizeof this struct, see api.h */
     int ranks;        /* threads of this process, 0: 1; under mpirun: 0, or the number it started */
     int threads;      /* of all ranks of this process together; 0: as many as there are */
     double seconds;   /* about how long each curve may be measured; 0: 1 */
     int64_t largest;  /* bytes of the largest collective; 0: 64 MiB */
     const char *name; /* of the cluster; NULL: that of the host */
-    sf_listener *listener; /* told before each curve; or NULL */
-    void *context;         /* for the listener */
-    const char *engine;    /* "cpu" or "cuda"; NULL: "cpu" */
-    const char *precision; /* with "cuda", of products of f32: "f32" or "tf32"; NULL: "f32" */
+    sf_listener *listener;   /* called before each curve; or NULL */
+    void *context;           /* for the listener */
+    const char *engine;      /* "cpu" or "cuda"; NULL: "cpu" */
+    const char *precision;   /* with "cuda", of products of f32: "f32" or "tf32"; NULL: "f32" */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_calibrate_options;
 
 /* Measures this machine, all ranks working at the same time: products by size and type, loops over

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef struct sf_eval_options {
-    size_t size;         /* of this struct, or 0: see sheaf.h */
+    size_t size;         /* sizeof this struct, see api.h */
     const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
                             if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
@@ -50,6 +50,7 @@ SF_API int64_t sf_graph_checks(const sf_graph *graph);
  * not be, is not excused. All other elements are judged as ever. With a tolerance of the caller's there is no
  * noise. */
 typedef struct sf_difference {
+    size_t size;      /* of this struct, as the library has it */
     const char *name; /* of the result */
     double error;
     int64_t index; /* flat, of the worst element */
@@ -65,28 +66,30 @@ typedef struct sf_difference {
 } sf_difference;
 
 typedef struct sf_verify_report {
+    size_t size; /* of this struct, as the library has it */
     int nresults;
-    sf_difference *results; /* of step 0, in order; of sf_verify_plan, the worst of all steps */
-    int worst;              /* the one with the largest error / tolerance; -1 when there is none */
+    sf_difference *const
+        *results; /* [nresults]: of step 0, in order; of sf_verify_plan, the worst of all steps */
+    int worst;    /* the one with the largest error / tolerance; -1 when there is none */
     int nlosses;
-    double *losses, *expected_losses;
-    double loss_error;     /* largest relative error */
-    double loss_tolerance; /* where the error is largest for what is allowed */
+    double *losses, *expected_losses; /* [nlosses] */
+    double loss_error;                /* largest relative error */
+    double loss_tolerance;            /* where the error is largest for what is allowed */
     bool passed;
     int ranks;          /* of the plan; 0 without one */
     int rank;           /* which of them this process speaks for: 0 unless it is one of mpirun */
     int64_t noisy_runs; /* steps that were run with noise; 0: there was no need */
     bool
-        approximate; /* a pass of the plan rounds what travels: held to the tolerances of 16 bits */
+        approximate; /* a pass of the plan rounds what collectives carry: the tolerances are those of 16 bits */
 } sf_verify_report;
 
 typedef struct sf_verify_options {
-    size_t size;           /* of this struct, or 0: see sheaf.h */
+    size_t size;           /* sizeof this struct, see api.h */
     const char *against;   /* safetensors: in.I, out.I, batch.K.NAME, losses */
     double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
-    sf_listener *listener; /* told after each step; or NULL */
+    sf_listener *listener; /* called after each step; or NULL */
     void *context;         /* for the listener */
     const char *
         engine; /* "cpu", "cuda" or "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu". Of a plan: "cuda" is that of ranks, others of the unsplit run */
@@ -100,6 +103,7 @@ typedef struct sf_verify_options {
     uint64_t seed;         /* of a plan, without `against`: of weights, batches and keys */
     int64_t device_memory; /* of a plan: as of sf_train_options */
     const char *precision; /* as of sf_train_options; of a plan: of its ranks */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is
@@ -108,12 +112,12 @@ SF_API sf_status sf_verify(const sf_graph *graph, const sf_verify_options *optio
                            sf_verify_report **out);
 SF_API void sf_verify_free(sf_verify_report *report);
 
-/* Runs the step split as the plan says, and unsplit, and compares the two. Its ranks are threads of this
+/* Runs the step as the plan splits it, and unsplit, and compares the two. Its ranks are threads of this
  * process, or, under mpirun, processes, which all call this.
  *
  * Both start from the same state: that of `against`, or, where that is NULL, the one that training starts
  * from, with synthetic batches. The losses are those of two runs that go their own ways. The results are
- * judged in every step, each rank's pieces by themselves: against those of the unsplit step on the state
+ * compared in every step, each rank's shards by themselves: against those of the unsplit step on the state
  * that the split run has come to, so that nothing adds up. Every rank gets the same report, for
  * sf_verify_free. The tolerance of losses is 1e-5, or 2e-2 where the step computes in 16 bits; where a loss is
  * past it, the unsplit run is made four times with noise in every step, and a loss may differ by eight times as much as

@@ -1,4 +1,4 @@
-/* How long work tells its caller where it is, and asks whether to go on. */
+/* Progress of long calls, and how to stop them. */
 #ifndef SHEAF_EVENT_H
 #define SHEAF_EVENT_H
 
@@ -14,7 +14,7 @@ typedef enum sf_event_kind {
     SF_EVENT_START = 0, /* training: everything is ready */
     SF_EVENT_STEP = 1,  /* training, verification, a session: a step was made */
     SF_EVENT_SAVED = 2, /* training: a checkpoint is safely on disk */
-    SF_EVENT_STAGE = 3, /* a search for a plan, calibration: the text says what is done now */
+    SF_EVENT_STAGE = 3, /* a search for a plan, calibration: the text names the stage */
     SF_EVENT_SOLVE = 4, /* the solver: `solve` says how far it is */
 } sf_event_kind;
 
@@ -29,13 +29,28 @@ typedef struct sf_event {
     const struct sf_solve_progress *solve; /* of the solver, see solve.h; else NULL */
 } sf_event;
 
-/* A listener is told of events. It returns true to go on and false to stop soon: training saves and returns, a
- * search or the solver gives the best that it has, verification ends with the steps that were made, calibration
- * measures the rest in a hurry. Whoever has returned false may still be called, and returns false again.
+/* A listener receives events. It returns true to continue and false to stop soon: training saves and returns, a
+ * search or the solver returns the best that it has, verification ends with the steps that were made, calibration
+ * shortens the remaining measurements, tuning ends with the trials that were made. After it returned false it may be called
+ * again, and returns false again.
  *
- * It is called by one thread at a time, which may be another than the one that called the library. Where ranks are
- * threads, one of them speaks for all; under mpirun every process is told, and one that wants to stop stops all. */
+ * It runs on the thread that called the library, inside of that call, whatever threads the library uses: a program that
+ * wants it on another thread makes the call there. Under mpirun the listener of every process is called, and one that
+ * returns false stops all processes. */
 typedef bool sf_listener(void *context, const sf_event *event);
+
+/* A flag that stops a call from outside, from another thread or from a signal handler. The options of long calls take
+ * one; raising it does what a listener does that returns false, at the next step of a run, or within a moment in a search. It
+ * stays raised until it is cleared, and may be shared by several calls. */
+typedef struct sf_interrupt sf_interrupt;
+
+SF_API sf_interrupt *sf_interrupt_new(void); /* NULL without memory */
+SF_API void sf_interrupt_free(sf_interrupt *interrupt);
+
+/* Any thread and any signal handler may call these at any time; NULL does nothing. */
+SF_API void sf_interrupt_raise(sf_interrupt *interrupt);
+SF_API void sf_interrupt_clear(sf_interrupt *interrupt);
+SF_API bool sf_interrupt_is_raised(const sf_interrupt *interrupt);
 
 #ifdef __cplusplus
 }

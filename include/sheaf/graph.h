@@ -15,7 +15,7 @@ extern "C" {
 typedef struct sf_graph sf_graph;
 
 typedef struct sf_load_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     int64_t
         unroll; /* loops of up to this many iterations are unrolled; negative: none; 0: 256, and up to
                      * 2048 where they become no more than 100,000 ops */
@@ -25,8 +25,8 @@ typedef struct sf_load_options {
     const char *state; /* which result becomes which argument, by hand: "ARGUMENT=RESULT,...", each
                             a number or a name; "none" for a step without state; NULL: infer */
     int64_t
-        assume_trip_count; /* how often loops run, in what is counted and priced, where the text does not say
-                            it; 0: once. What is computed is what the text says */
+        assume_trip_count; /* the trip count of loops whose text does not give one, in costs and simulations; 0: one.
+                            Running a step does not use it */
 } sf_load_options;
 
 /* Reads StableHLO or HLO text, also .gz and .xz; "-" is standard input. Which of the two it is, the
@@ -43,7 +43,7 @@ SF_API void sf_graph_free(sf_graph *graph);
 /* Names what the step computes: equal for equal computations, whatever the text looked like. */
 SF_API uint64_t sf_graph_hash(const sf_graph *graph);
 
-/* What stands in a step. Arguments and results have numbers, from 0 on; strings live as long as the graph. A number
+/* Arguments and results have numbers, from 0 on; strings live as long as the graph. A number
  * that is out of range gives NULL, false or -1. */
 
 SF_API int sf_graph_arguments(const sf_graph *graph);
@@ -60,8 +60,9 @@ SF_API int sf_graph_find_result(const sf_graph *graph, const char *name);
 
 enum { SF_TENSOR_DIMS = 16 };
 
-/* This struct will not grow. */
+/* The type of a tensor. The caller sets `size`, the library fills the rest. */
 typedef struct sf_tensor_type {
+    size_t size;       /* sizeof this struct, see api.h */
     const char *dtype; /* as StableHLO spells it: "f32", "bf16", "i32", "ui8", "i1",
                           "complex<f32>", whose elements are a real and an imaginary part */
     int bytes;         /* of an element in memory; one of less than 8 bits has a byte of its own */
@@ -91,8 +92,7 @@ SF_API int sf_graph_argument_next(const sf_graph *graph, int argument);
 /* The result that is the loss, or -1. */
 SF_API int sf_graph_loss(const sf_graph *graph);
 
-/* The scopes that ops of the step stand in, as paths ("layer_0/attn"): one above another comes first, the top of all
- * is left out. Writes up to `capacity` of them to `out` and returns how many there are; -1 without memory. */
+/* The scopes of the ops of the step, as paths ("layer_0/attn"), an outer scope before the scopes in it, without the outermost. Writes up to `capacity` of them to `out` and returns how many there are; -1 without memory. */
 SF_API int sf_graph_scopes(const sf_graph *graph, int capacity, const char **out);
 
 /* Writes canonical StableHLO text. */

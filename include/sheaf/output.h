@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/* Functions that write text take one; NULL, or one that is all zero, is standard output. */
+/* Functions that write text take one. NULL, or one with neither `path` nor `write`, is standard output. */
 typedef struct sf_output {
+    size_t size;      /* sizeof this struct, see api.h */
     const char *path; /* a file, which is replaced as a whole; "-": standard output */
 
     /* Instead of a path, where it is not NULL: gets all of the text, in one or several calls, by one thread at

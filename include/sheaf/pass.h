@@ -12,10 +12,11 @@
 extern "C" {
 #endif
 
-/* What state that is in pieces is gathered by, unless passes are said. */
+/* The passes of plans with fully sharded state, unless others are given: they gather parameters where they are used. */
 #define SF_FULL_STATE_PASSES "fsdp,prefetch,unshard"
 
-/* And state that is in pieces between steps: it is whole until the last who reads it, where memory allows. */
+/* The passes of plans whose state is sharded between steps alone: a gathered parameter stays until its last use, where memory
+ * allows. */
 #define SF_BETWEEN_PASSES "fsdp,unshard,prefetch,defer-gradient-readers"
 
 /* Has the programs of the plan rewritten by these passes, in this order: "fsdp,prefetch:group=64M,unshard"; "" or
@@ -40,13 +41,14 @@ SF_API const char *sf_pass_about(int index);
  * from a file, or in a schedule, files are refused. It stays loaded until the process ends.
  *
  * Such a pass puts the instructions of a program into another order. It is called for the step and for each body of a loop or
- * branch in it. What it leaves is held to what holds for all passes: what depends on each other keeps its order, the program is
- * checked and computes the same, and it is kept where it is predicted to be faster, or to take less. All ranks must come
+ * branch in it. The library checks its result as that of any pass: dependent instructions keep their order, the program passes the
+ * checks, and it is kept where it is predicted to be faster, or to take less memory. All ranks must come
  * to the same order: look at nothing that differs between them. */
 #define SF_USER_PASS_VERSION 1
 
-/* An instruction, as it stands in the list. */
+/* An instruction of the list. */
 typedef struct sf_user_inst {
+    size_t size;       /* of this struct, as the library has it */
     const char *kind;  /* "loop", "dot", "all_gather", "reduce_scatter", "copy", ... */
     const char *scope; /* of the step's text; "" */
     double seconds;   /* that it takes, predicted; of a collective or a copy, from when it begins */
@@ -54,23 +56,25 @@ typedef struct sf_user_inst {
     int64_t bytes;    /* of what it makes */
     int64_t memory;   /* of the device while it runs */
     bool goes_beside; /* what follows does not wait for it, unless it reads what this makes */
-    uint32_t nbefore; /* those that must stand before it, by their numbers */
+    uint32_t nbefore; /* the instructions that must come before it, by number */
     const uint32_t *before;
 } sf_user_inst;
 
 typedef struct sf_user_passing {
+    size_t size; /* of this struct, as the library has it */
     uint32_t count;
-    const sf_user_inst *insts;
-    int64_t limit; /* bytes of the device */
-    double runs;   /* how often it runs in a step: 1, or the turns of a loop */
-    uint32_t
-        *order; /* to be filled: numbers of instructions, each once; as they stand, until then */
+    const sf_user_inst *const *insts; /* [count] */
+    int64_t limit;                    /* bytes of the device */
+    double runs; /* how often it runs in a step: 1, or the trip count of a loop */
+    uint32_t *
+        order; /* to be filled: numbers of instructions, each once; the present order, until then */
     char note[200]; /* what was done, for people; or "" */
 } sf_user_passing;
 
 typedef enum sf_user_aim { SF_USER_FOR_TIME, SF_USER_FOR_MEMORY } sf_user_aim;
 
 typedef struct sf_user_pass {
+    size_t size; /* sizeof this struct, see api.h */
     int version; /* SF_USER_PASS_VERSION */
     const char *name;
     sf_user_aim aim;

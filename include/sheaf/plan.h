@@ -22,12 +22,12 @@ SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_plan_spec *spec, sf
 /* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. */
 SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
-/* The default margin. Prices are not exact to that. */
+/* The default margin. The cost model is not exact to that. */
 #define SF_PLAN_MARGIN 0.01
 
 /* How to search for a plan; docs/design/planning.md describes it. */
 typedef struct sf_plan_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     const sf_cluster *cluster;
     /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken; 0:
      * SF_PLAN_MARGIN, negative: the fastest is taken. */
@@ -43,8 +43,9 @@ typedef struct sf_plan_options {
     const char *step_file, *cluster_name;
     /* For the reason when nothing fits: JSON, docs/reference/cli.md has the keys. NULL: it is not written. */
     const sf_output *misfit;
-    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
-    void *context;         /* for the listener */
+    sf_listener *listener;   /* called now and then; or NULL */
+    void *context;           /* for the listener */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that keep to the specification (NULL:
@@ -57,7 +58,7 @@ SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_spec *spec,
 
 /* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
  * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step;
- * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their moves and,
+ * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their resharding and,
  * for an argument, what other layouts of it would cost. */
 SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  const sf_cluster *cluster, const char *what,
@@ -65,7 +66,7 @@ SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  sf_diag *diag);
 
 typedef struct sf_sim_options {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     /* Where to write the timeline, for Perfetto and chrome://tracing: a process for each rank, a track for each stream,
      * memory as a counter. NULL: it is not written. */
     const sf_output *trace;
@@ -81,7 +82,7 @@ SF_API sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph,
                                   sf_diag *diag);
 
 typedef struct sf_report_options {
-    size_t size;         /* of this struct, or 0: see sheaf.h */
+    size_t size;         /* sizeof this struct, see api.h */
     const char *title;   /* NULL: the name of the step */
     const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
     bool json;           /* only the data: docs/report.md has its keys */
@@ -96,9 +97,10 @@ SF_API sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph,
                                 const sf_output *output, sf_diag *diag);
 
 /* What a plan was made from: the file of the step, and the cluster as sf_cluster_open takes it; "" where the plan does
- * not say. A file is looked for where it was beside the plan, then where it was: the one that is there, and of two the
+ * not say. A file is looked for where it was relative to the plan, then where it was: the one that is there, and of two the
  * one that is unchanged. Where there is none, it is the path that it had. SF_EINPUT for what is no plan. */
 typedef struct sf_plan_origin {
+    size_t size; /* sizeof this struct, see api.h */
     char step[4096], cluster[4096];
 } sf_plan_origin;
 SF_API sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
@@ -135,19 +137,20 @@ SF_API int sf_plan_axes(const sf_plan *plan);
 SF_API const char *sf_plan_axis_name(const sf_plan *plan, int axis);
 SF_API int sf_plan_axis_size(const sf_plan *plan, int axis);
 
-/* How an argument stands on the mesh, as docs/guides/split-by-hand.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
+/* The layout of an argument, as docs/guides/split-by-hand.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
  * off where it is longer (rows of stacked layers on many groups); NULL when there is no such argument, or no memory. */
 enum { SF_LAYOUT_TEXT = 160 };
 SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
                                            char text[SF_LAYOUT_TEXT]);
 
-/* A box of a tensor: so many indices of each dimension, from an offset on. This struct will not grow. */
+/* A box of a tensor: so many indices of each dimension, from an offset on. The caller sets `size`. */
 typedef struct sf_box {
-    int rank; /* how many dimensions */
+    size_t size; /* sizeof this struct, see api.h */
+    int rank;    /* how many dimensions */
     int64_t offset[SF_TENSOR_DIMS], extent[SF_TENSOR_DIMS];
 } sf_box;
 
-/* What a rank holds of an argument: boxes, all of one extent. It is one, unless the split is strided. The piece is a
+/* The shard of an argument on a rank: boxes, all of one extent; one box, unless the split is strided. The shard is a
  * row-major tensor whose indices along a dimension are those of the boxes, one after the other; box `index` counts
  * row-major over the dimensions, as elements do. sf_plan_boxes is how many there are, 0 when there is no such argument
  * or rank; sf_plan_box is false for one that is not there. */
@@ -155,18 +158,43 @@ SF_API int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int arg
 SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank,
                         int64_t index, sf_box *out);
 
+/* The tensors of the step that a name matches, as sf_plan_explain takes it: arguments by their names, gradients, and what ops
+ * compute, by "layer_0/mlp/up/dot_general" or by the scopes around that; NULL: all. Writes the numbers of up to
+ * `capacity` of them to `out` and returns how many there are; -1 without memory. */
+SF_API int sf_plan_tensors(const sf_plan *plan, const sf_graph *graph, const char *name,
+                           int capacity, int *out);
+
+/* A tensor of the step and its layout. The caller sets `size`. */
+typedef struct sf_plan_tensor_view {
+    size_t size;                  /* sizeof this struct, see api.h */
+    char name[256];               /* as above; cut off where it is longer */
+    const char *phase;            /* "forward", "backward", ...; of an argument "" */
+    const char *dtype;            /* of the whole tensor, as of sf_tensor_type */
+    int rank;                     /* how many dimensions */
+    int64_t dims[SF_TENSOR_DIMS]; /* of the whole tensor */
+    char layout[SF_LAYOUT_TEXT];  /* as sf_plan_argument_layout writes it */
+} sf_plan_tensor_view;
+
+/* The tensor of that number; false where there is none. */
+SF_API bool sf_plan_tensor(const sf_plan *plan, const sf_graph *graph, int tensor,
+                           sf_plan_tensor_view *out);
+
+/* Writes the local program of a rank, as the engine "cpu" runs it: a line per instruction, as sf_show_program writes it. */
+SF_API sf_status sf_plan_show_program(const sf_plan *plan, const sf_graph *graph, int rank,
+                                      const sf_output *output, sf_diag *diag);
+
 /* Checks, without running anything, that the plan computes the step: see docs/guides/split-by-hand.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EMISMATCH names the tensor and the pin. */
 SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,
                                sf_diag *diag);
 
 /* The step at dimensions as small as they can be, and the plan for it, so that a large step can be run
- * where it does not fit: the ops, the pieces and the collectives are the same, the numbers are not.
+ * where it does not fit: the ops, the shards and the collectives are the same, the numbers are not.
  * *about, which lives as long as *small, says what was shrunk. */
 SF_API sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
                                 sf_graph **small, sf_plan **small_plan, const char **about);
 
-/* Writes what the plan does: pieces of the state, collectives of a step, memory of a rank. */
+/* Writes what the plan does: shards of the state, collectives of a step, memory of a rank. */
 SF_API sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph,
                               const sf_show_options *options, const sf_output *output,
                               sf_diag *diag);

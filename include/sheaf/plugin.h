@@ -1,4 +1,4 @@
-/* Primitives and kernels of your own, in C: shared objects that schedules use beside what is built in. docs/reference/schedules.md describes
+/* Primitives and kernels of your own, in C: shared objects that schedules use like what is built in. docs/reference/schedules.md describes
  * them, examples/c/bind.c is one.
  *
  * An object exports sheaf_primitive, which gives a primitive: a name, what must hold before, and what is then done, in calls of
@@ -16,22 +16,25 @@ extern "C" {
 
 #define SF_PLUGIN_VERSION 1
 
-/* What a kernel reads or writes: the piece of a rank, row-major. */
+/* A tensor that a kernel reads or writes: the shard of a rank, row-major. */
 typedef struct sf_kernel_tensor {
-    sf_tensor_type type;
+    size_t size; /* of this struct, as the library has it */
+    const sf_tensor_type *type;
     void *data;
 } sf_kernel_tensor;
 
 /* A kernel: what custom_call @NAME calls, on CPUs, as long as the process runs. It is called by several threads at once, with
  * tensors of their own, and computes the same from the same. */
 typedef struct sf_user_kernel {
+    size_t size; /* sizeof this struct, see api.h */
     int version; /* SF_PLUGIN_VERSION */
     const char *name;
     /* So many first dimensions of the results, and of operands with as many dimensions as the first result, are independent: a
-     * rank may have a piece along each. 0: none; all that it reads is then whole. */
+     * rank may have a shard along each. 0: none; all tensors are then replicated. */
     int rows;
-    int (*run)(int nin, const sf_kernel_tensor *in, int nout,
-               const sf_kernel_tensor *out); /* 0: good */
+    /* in[nin] and out[nout] point to the tensors. 0: good */
+    int (*run)(int nin, const sf_kernel_tensor *const *in, int nout,
+               const sf_kernel_tensor *const *out);
 } sf_user_kernel;
 
 /* What an object with a kernel may export. */
@@ -43,6 +46,7 @@ SF_API sf_status sf_bind_kernel(const sf_user_kernel *kernel, sf_diag *diag);
 
 /* The functions of this library that a primitive is made of. */
 typedef struct sf_plugin_host {
+    size_t size; /* of this struct, as the library has it */
     int version; /* SF_PLUGIN_VERSION */
     sf_status (*add)(sf_primitives *list, const sf_primitive *primitive, sf_diag *diag,
                      int *number);
@@ -51,7 +55,7 @@ typedef struct sf_plugin_host {
                       sf_diag *diag, int *first, int *count);
     sf_status (*find_modules)(sf_primitives *list, const char *module, sf_diag *diag, int *first,
                               int *count);
-    sf_subgraph_view (*subgraph)(const sf_primitives *list, int number);
+    bool (*subgraph)(const sf_primitives *list, int number, sf_subgraph_view *out);
     bool (*subgraph_input)(const sf_primitives *list, int number, int index, sf_tensor_type *out);
     bool (*subgraph_result)(const sf_primitives *list, int number, int index, sf_tensor_type *out);
     sf_status (*sketch_new)(sf_diag *diag, sf_sketch **out);
@@ -59,29 +63,28 @@ typedef struct sf_plugin_host {
     sf_status (*sketch_input)(sf_sketch *sketch, sf_diag *diag, int *out);
     sf_status (*sketch_number)(sf_sketch *sketch, double number, sf_diag *diag, int *out);
     sf_status (*sketch_op)(sf_sketch *sketch, const char *op, int noperands, const int *operands,
-                           int nattrs, const sf_sketch_attr *attrs, int rank, const int64_t *dims,
-                           const char *dtype, sf_diag *diag, int *out);
+                           int nattrs, const sf_sketch_attr *const *attrs, int rank,
+                           const int64_t *dims, const char *dtype, sf_diag *diag, int *out);
     sf_status (*sketch_return)(sf_sketch *sketch, int count, const int *results, sf_diag *diag);
     sf_status (*bind_kernel)(const sf_user_kernel *kernel, sf_diag *diag);
 } sf_plugin_host;
 
-/* What a schedule says behind the module: a text, or where that is NULL a number. */
-typedef struct sf_user_value {
-    const char *text;
-    double number;
-} sf_user_value;
-
+/* A call of a primitive by a schedule: the module, then nvalues values. Value i is the text texts[i], or where that is NULL
+ * numbers[i]. */
 typedef struct sf_user_call {
+    size_t size; /* of this struct, as the library has it */
     const sf_plugin_host *host;
     sf_primitives *list;
     const char *module; /* a pattern */
     int nvalues;
-    const sf_user_value *values;
+    const char *const *texts;
+    const double *numbers;
     sf_diag *diag;    /* for the host's functions */
     char reason[400]; /* why not; or "": what is in `diag` says it */
 } sf_user_call;
 
 typedef struct sf_user_primitive {
+    size_t size; /* sizeof this struct, see api.h */
     int version; /* SF_PLUGIN_VERSION */
     const char *name;
     int (*check)(sf_user_call *call); /* 0: it may be applied; or NULL: always */
@@ -94,12 +97,12 @@ typedef const sf_user_primitive *sf_user_primitive_get(void);
 /* Loads one from a shared object, which stays loaded. SF_EUSAGE where there is none, or of another version. */
 SF_API sf_status sf_primitive_load(const char *path, sf_diag *diag, const sf_user_primitive **out);
 
-/* Checks and applies it to a module, as said at `file` and `line`; all that it adds, behind an ANNOTATE with its name, or nothing.
+/* Checks and applies it to a module, with messages about `file` and `line`; adds an ANNOTATE with its name and all its primitives, or nothing.
  * *first and *count (or NULL) are what it can be undone by. SF_EMISMATCH where its check, or its apply, says no. */
 SF_API sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *primitive,
-                                     const char *module, int nvalues, const sf_user_value *values,
-                                     const char *file, int line, sf_diag *diag, int *first,
-                                     int *count);
+                                     const char *module, int nvalues, const char *const *texts,
+                                     const double *numbers, const char *file, int line,
+                                     sf_diag *diag, int *first, int *count);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* Primitives: what a person says about a step, one thing after another, and the plan that comes of it. It is what
- * schedules in Lua are made of (sheaf/script.h); docs/reference/schedules.md describes each. */
+/* Primitives: decisions about a step, applied one after another, and the plan that they make. Schedules in Lua
+ * are made of them (sheaf/script.h); docs/reference/schedules.md describes each. */
 #ifndef SHEAF_PRIMITIVE_H
 #define SHEAF_PRIMITIVE_H
 
@@ -29,10 +29,11 @@ SF_API int sf_primitives_params(const sf_primitives *list, const char *modules, 
                                 int capacity, const char **out);
 
 typedef enum sf_primitive_kind {
-    SF_PRIMITIVE_SET = 0,        /* something of the whole step: `name` and `value` */
-    SF_PRIMITIVE_SHARD = 1,      /* parameters in pieces: `param`, `dim`, `axis` */
-    SF_PRIMITIVE_SYNC = 2,       /* where what is in pieces is put together: `mode`, `op`, `axis` */
-    SF_PRIMITIVE_CHECKPOINT = 3, /* a module is computed again for the backward pass */
+    SF_PRIMITIVE_SET = 0,   /* something of the whole step: `name` and `value` */
+    SF_PRIMITIVE_SHARD = 1, /* parameters are sharded: `param`, `dim`, `axis` */
+    SF_PRIMITIVE_SYNC =
+        2, /* where shards or partial sums are gathered or reduced: `mode`, `op`, `axis` */
+    SF_PRIMITIVE_CHECKPOINT = 3,     /* a module is recomputed for the backward pass */
     SF_PRIMITIVE_PIPELINE_SPLIT = 4, /* a stage begins with the module */
     SF_PRIMITIVE_DECOMPOSE = 5,      /* products and sums apart, which they are in our graphs */
     SF_PRIMITIVE_ANNOTATE = 6,       /* words, `name` and `value`, that are kept in the plan */
@@ -42,7 +43,7 @@ typedef enum sf_primitive_kind {
         8, /* other ops for subgraphs: `sketches` or `fragment`; `name`; or `kernel` */
     SF_PRIMITIVE_FUSE =
         9, /* subgraphs run as one loop each; `value`: by which compiler, "vm" or "cc" */
-    /* Those of a space (sheaf/space.h), whose `devices` are SET: the plan is then said by them. `module` is a list of ops. */
+    /* Those of a space (sheaf/space.h), whose `devices` are SET: the plan is then made by them. `module` is a list of ops. */
     SF_PRIMITIVE_TRANS = 10,  /* `name`: how; `parts`; `mode`: "space" or "time", NULL: space */
     SF_PRIMITIVE_ASSIGN = 11, /* `devices`, `turn` */
     SF_PRIMITIVE_ORDER = 12,  /* `before`, `after` */
@@ -51,7 +52,7 @@ typedef enum sf_primitive_kind {
 } sf_primitive_kind;
 
 typedef struct sf_primitive {
-    size_t size; /* of this struct, or 0: see sheaf.h */
+    size_t size; /* sizeof this struct, see api.h */
     sf_primitive_kind kind;
     const char *module; /* a pattern; SET has none */
     const char *param;  /* SHARD: a pattern of its last parts */
@@ -63,7 +64,7 @@ typedef struct sf_primitive {
     /* SET: a field of sf_plan_spec and its text, as sf_plan_spec_set takes them ("recompute", "layer"); "devices", those of a
      * space; "strict", "sync": a sum in parts that no SYNC puts together is SF_EMISMATCH, and not a warning */
     const char *name, *value;
-    const char *file; /* where it is said, for messages and for the plan; or NULL */
+    const char *file; /* where it is applied, for messages and for the plan; or NULL */
     int line;
     /* REPLACE, FUSE and CHECKPOINT, which may have none: numbers of sf_primitives_find */
     const int *subgraphs;
@@ -101,10 +102,12 @@ SF_API sf_status sf_primitives_find(sf_primitives *list, const char *module,
                                     const sf_sketch *pattern, sf_diag *diag, int *first,
                                     int *count);
 
-/* An op, as one who chooses among them sees it. This struct will not grow. */
+/* An op, as a function that chooses among ops sees it. The strings live as long as the list. */
 typedef struct sf_op_view {
+    size_t size;            /* sizeof this struct, see api.h */
     const char *op, *scope; /* "tanh", "layer_0/mlp" */
-    sf_tensor_type type;    /* of its first result */
+    const sf_tensor_type
+        *type; /* of its first result, during the call of an sf_take_op; else NULL */
 } sf_op_view;
 
 /* The same by a function, which is asked for each: those that it takes and that are tied to each other are one subgraph. */
@@ -118,13 +121,17 @@ SF_API sf_status sf_primitives_find_where(sf_primitives *list, const char *modul
 SF_API sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf_diag *diag,
                                             int *first, int *count);
 
-/* What a subgraph is: how many ops, inputs and results it has; 0 where there is none of that number. */
+/* A subgraph: how many ops, inputs and results it has. The caller sets `size`. */
 typedef struct sf_subgraph_view {
+    size_t size; /* sizeof this struct, see api.h */
     int ops, inputs, results;
 } sf_subgraph_view;
-SF_API sf_subgraph_view sf_primitives_subgraph(const sf_primitives *list, int number);
+/* False, and all counts 0, where there is no subgraph, op, input or result of that number. */
+SF_API bool sf_primitives_subgraph(const sf_primitives *list, int number, sf_subgraph_view *out);
 SF_API bool sf_primitives_subgraph_op(const sf_primitives *list, int number, int index,
                                       sf_op_view *out);
+SF_API bool sf_primitives_subgraph_op_type(const sf_primitives *list, int number, int index,
+                                           sf_tensor_type *out);
 SF_API bool sf_primitives_subgraph_input(const sf_primitives *list, int number, int index,
                                          sf_tensor_type *out);
 SF_API bool sf_primitives_subgraph_result(const sf_primitives *list, int number, int index,
@@ -137,7 +144,7 @@ SF_API const sf_graph *sf_primitives_graph(const sf_primitives *list);
 /* The same as a graph of its own, which is for sf_graph_free. */
 SF_API sf_status sf_primitives_copy_graph(const sf_primitives *list, sf_diag *diag, sf_graph **out);
 
-/* How many there are, and what each says, "layer_0/attn/q: shard kernel, dim 1 over model"; NULL past the last. */
+/* How many there are, and the text of each, "layer_0/attn/q: shard kernel, dim 1 over model"; NULL past the last. */
 SF_API int sf_primitives_count(const sf_primitives *list);
 SF_API const char *sf_primitives_text(const sf_primitives *list, int index);
 
@@ -148,7 +155,7 @@ SF_API sf_status sf_primitives_pin(const sf_primitives *list, const sf_plan_spec
 SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_spec *spec,
                                       const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 
-/* Runs the step as the plan of sf_primitives_pin splits it, beside the step unsplit and as it was, as sf_verify_plan does. Where they
+/* Runs the step as the plan of sf_primitives_pin splits it, next to the unsplit, original step, as sf_verify_plan does. Where they
  * differ, SF_EMISMATCH, and *culprit is the first primitive with which they do, found by bisection, which the message
  * names; else -1. The report is for sf_verify_free. */
 SF_API sf_status sf_primitives_verify(const sf_primitives *list, const sf_plan_spec *spec,

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 typedef struct sf_show_options {
-    size_t size;      /* of this struct, or 0: see sheaf.h */
+    size_t size;      /* sizeof this struct, see api.h */
     const char *file; /* where the step came from, to be shown; NULL: not shown */
     bool json;        /* for machines: all of it, whatever the options below say */
     bool all;         /* every argument, op and scope, nothing cut short or folded */

@@ -12,7 +12,7 @@ extern "C" {
 typedef struct sf_settings sf_settings;
 
 typedef struct sf_script_options {
-    size_t size;           /* of this struct, or 0: see sheaf.h */
+    size_t size;           /* sizeof this struct, see api.h */
     bool unsafe;           /* all of Lua's libraries: files, other programs, C modules */
     int64_t instructions;  /* the most that it may take; 0: a hundred million */
     int64_t memory;        /* the most bytes; 0: 64 MiB */
@@ -25,8 +25,8 @@ typedef struct sf_script_options {
 SF_API sf_status sf_script_run(const char *path, const sf_script_options *options,
                                sf_primitives *list, sf_diag *diag);
 
-/* A program that is said piece by piece: each call of sf_console_run goes on where the one before ended, with as many instructions as the
- * options say. A piece that is an expression has its values printed. What fails changes nothing but what it did before. `name` and
+/* A program that is run statement by statement: each call of sf_console_run continues where the previous one ended, with as many
+ * instructions as the options allow. The values of an expression are printed. What fails changes nothing but what it did before. `name` and
  * the list outlive it. */
 typedef struct sf_console sf_console;
 SF_API sf_status sf_console_new(const char *name, const sf_script_options *options,

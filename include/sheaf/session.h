@@ -1,8 +1,8 @@
-/* Sessions: a step that runs when it is told to, on tensors in the memory of the caller.
+/* Sessions: run a step call by call, on tensors in the memory of the caller.
  *
  * A session holds the arguments of a step. They are written and read as whole tensors, row-major, each element in
- * as many bytes as its sf_tensor_type says; with a plan, the session cuts them for the ranks and puts them together
- * again. A step makes results; those that become arguments of the next step are those arguments from then on.
+ * as many bytes as its sf_tensor_type has; with a plan, the session splits them into the shards of the ranks and assembles
+ * them. Shards can be written and read by themselves. A step makes results; those that become arguments of the next step are those arguments from then on.
  *
  * The ranks of a plan are threads of this process or, under mpirun, processes: then all of them make the same calls in
  * the same order, with the same data. A session is used by one thread at a time.
@@ -23,16 +23,17 @@ extern "C" {
 typedef struct sf_session sf_session;
 
 typedef struct sf_session_options {
-    size_t size;         /* of this struct, or 0: see sheaf.h */
+    size_t size;         /* sizeof this struct, see api.h */
     const sf_plan *plan; /* how the step is split; NULL: one device */
     const char *
         engine; /* "cpu", "cuda", "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu" */
-    int threads;           /* of all ranks of this process; 0: as many as it may use */
-    int64_t memory;        /* most bytes of a rank; 0: what the machine has */
-    double limit;          /* as of sf_train */
-    bool check;            /* programs before they run, see docs/design/correctness.md */
-    sf_listener *listener; /* told after each step of sf_session_run; or NULL */
-    void *context;         /* for the listener */
+    int threads;             /* of all ranks of this process; 0: as many as it may use */
+    int64_t memory;          /* most bytes of a rank; 0: what the machine has */
+    double limit;            /* as of sf_train */
+    bool check;              /* programs before they run, see docs/design/correctness.md */
+    sf_listener *listener;   /* called after each step of sf_session_run; or NULL */
+    void *context;           /* for the listener */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_session_options;
 
 /* Opens; all arguments are zero. The graph and the plan are borrowed and must outlive the session. *out is for
@@ -65,7 +66,24 @@ SF_API sf_status sf_session_read_named(sf_session *session, const char *name, vo
 SF_API sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
                                               size_t bytes, sf_diag *diag);
 
-/* Makes so many steps, or fewer when the listener says so: each with the arguments as they then are. *loss, which may
+/* Shards: the part of an argument that a rank has, without the whole tensor anywhere. A shard is row-major and made of boxes of the
+ * tensor, as sf_plan_box describes them; without a plan it is the tensor. `rank` is one of this process: under mpirun
+ * these functions are called by the process of that rank alone. Ranks that hold the same part of a tensor must be given the
+ * same numbers. */
+
+/* The ranks of this process, by number from 0 on; -1 past the last. */
+SF_API int sf_session_rank(const sf_session *session, int index);
+
+/* The bytes of a shard, 0 for an empty one; -1 where there is no such argument, or the rank is not of this process. */
+SF_API int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank);
+
+/* `bytes` must be sf_session_shard_bytes. */
+SF_API sf_status sf_session_write_shard(sf_session *session, int argument, int rank,
+                                        const void *data, size_t bytes, sf_diag *diag);
+SF_API sf_status sf_session_read_shard(sf_session *session, int argument, int rank, void *data,
+                                       size_t bytes, sf_diag *diag);
+
+/* Makes so many steps, or fewer when the listener or the interrupt stops it: each with the arguments as they then are. *loss, which may
  * be NULL, is that of the last of them; NaN when the step has none. */
 SF_API sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, double *loss);
 

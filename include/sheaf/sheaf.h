@@ -1,10 +1,6 @@
 /* Sheaf: run a training step that was written for one device on a cluster, provably unchanged.
  *
- * Options. A function with options takes a pointer to a struct whose first field is `size`: the size of the struct,
- * sizeof, that the program was compiled with, or 0, which says that the program and the library were compiled with
- * the same headers. Fields that an older program does not have count as zero; fields of a newer one that this library
- * does not know must be zero, else the call is SF_EUSAGE. Zero is the default of every field, and NULL stands for
- * options that are all zero.
+ * Structs and NULL: see sheaf/api.h.
  *
  * Threads. A graph, a plan and a cluster do not change once they are made: threads may share them, and plan, lower, run
  * and train from them at the same time; they are freed when nobody uses them any more. A diag, a session and a problem

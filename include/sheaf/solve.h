@@ -52,11 +52,12 @@ typedef enum sf_stop {
     SF_STOP_INFEASIBLE = 2, /* proven: no assignment keeps to the rules */
     SF_STOP_SECONDS = 3,    /* the time is spent */
     SF_STOP_WORK = 4,       /* the work is spent */
-    SF_STOP_ASKED = 5,      /* the listener said so */
+    SF_STOP_ASKED = 5,      /* the listener or the interrupt stopped it */
 } sf_stop;
 
-/* How far it is: what a listener is told. */
+/* What a listener of the solver receives. */
 typedef struct sf_solve_progress {
+    size_t size; /* of this struct, as the library has it */
     double seconds;
     bool feasible; /* there is an answer, of this cost */
     int64_t cost;
@@ -66,17 +67,19 @@ typedef struct sf_solve_progress {
 /* The budget is time or work. Work counts steps of the algorithms: under a budget of work alone the answer
  * is the same on every machine and for every number of threads. */
 typedef struct sf_solve_options {
-    size_t size;    /* of this struct, or 0: see sheaf.h */
+    size_t size;    /* sizeof this struct, see api.h */
     double seconds; /* 0: no limit */
     int64_t work;   /* 0: no limit; without either, 60 seconds */
     int threads;    /* 0: as many as the process may use */
     uint64_t seed;
-    double gap;            /* stop once (cost - bound) / cost is this or less; 0: a proof */
-    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
-    void *context;         /* for the listener */
+    double gap;              /* stop once (cost - bound) / cost is this or less; 0: a proof */
+    sf_listener *listener;   /* called now and then; or NULL */
+    void *context;           /* for the listener */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_solve_options;
 
 typedef struct sf_solution {
+    size_t size; /* of this struct, as the library has it */
     sf_stop stop;
     bool feasible;          /* `choice` keeps to the rules; else it is an attempt */
     uint32_t nodes;         /* of the problem */

@@ -1,14 +1,14 @@
-/* Spaces: a plan that is said piece by piece, by the three primitives of nnScaler (Lin et al., OSDI 2024, section 3):
+/* Spaces: a plan that is built step by step, by the three primitives of nnScaler (Lin et al., OSDI 2024, section 3):
  *
- *     sf_trans     cuts ops into parts along a factor, in space or in time; or has them computed again
+ *     sf_trans     cuts ops into parts along a factor, in space or in time; or has them recomputed
  *     sf_assign    places ops on devices
  *     sf_order     one task before another
  *
- * What is not said is found: ops go with their neighbours, splits spread, gradients follow the ops that they are of, and a search
+ * The rest is found: ops go with their neighbours, splits propagate, gradients follow the ops that they are of, and a search
  * completes the order. What comes out is a plan like any other. docs/guides/pipelines.md describes it.
  *
  * Ops are named by patterns, separated by commas: "layer_0,layer_1", "layer_?/mlp/up/dot_general". A pattern matches ops of the
- * forward pass as that of a pin does: their scope with the name of the op behind it, or what that is in. NULL, "": all ops.
+ * forward pass as that of a pin does: their scope followed by the name of the op, or what that is in. NULL, "": all ops.
  */
 #ifndef SHEAF_SPACE_H
 #define SHEAF_SPACE_H
@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct sf_space sf_space;
 
-/* Nothing is said yet. Devices are those of the plan, numbered as its ranks are. The graph outlives the space, which belongs to
+/* An empty space. Devices are those of the plan, numbered as its ranks are. The graph outlives the space, which belongs to
  * one thread at a time. *out is for sf_space_free. */
 SF_API sf_status sf_space_new(const sf_graph *graph, int devices, sf_diag *diag, sf_space **out);
 SF_API void sf_space_free(sf_space *space);
@@ -41,7 +41,7 @@ typedef enum sf_where {
  *     "i", "j", ...    along the factor of that letter. Of several ops, those that have it and can be cut evenly; where there is
  *                      none, SF_EUSAGE says why. In time, heads or features then come one after the other on the same devices
  *     "batch"          along the examples: in space data parallel, in time micro-batches. All ops, so `ops` is NULL
- *     "recompute"      the ops are not kept for the backward pass, but computed again; `parts` is 1. All ops: in each layer
+ *     "recompute"      the ops are not kept for the backward pass, but recomputed; `parts` is 1. All ops: in each layer
  *
  * Splits in space of as many parts are along one axis of the mesh. */
 SF_API sf_status sf_trans(sf_space *space, const char *ops, const char *how, int parts,
@@ -50,7 +50,7 @@ SF_API sf_status sf_trans(sf_space *space, const char *ops, const char *how, int
 /* The names of transformations that are no factors, by number; NULL past the last. */
 SF_API const char *sf_trans_name(int index);
 
-/* Every turn, or all turns. */
+/* Every micro-batch, or all of them. */
 enum { SF_EVERY = -1 };
 
 /* Places ops on devices, in all micro-batches (SF_EVERY) or in one. Ops on the same devices are one stage of a pipeline, or
@@ -66,17 +66,19 @@ typedef enum sf_pass {
     SF_PASS_WEIGHTS = 2, /* gradients of weights */
 } sf_pass;
 
-/* A task: what a pass computes of some ops, on the devices that they are assigned to, in one turn. This struct will not grow. */
+/* A task: what a pass computes of some ops, on the devices that they are assigned to, in one micro-batch. */
 typedef struct sf_task {
+    size_t size; /* sizeof this struct, see api.h */
     const char *ops;
     sf_pass pass;
     int microbatch; /* the micro-batch, from 0 on; SF_EVERY: each */
     int round; /* where several forward passes go through the ops, one after the other: 1 is the first; 0: all */
 } sf_task;
 
-/* One task before another, on the devices that both are on. Where both are of every turn, turn by turn. What data says anyway
- * need not be said. */
-SF_API sf_status sf_order(sf_space *space, sf_task before, sf_task after, sf_diag *diag);
+/* One task before another, on the devices that both are on. Where both are of every micro-batch, micro-batch by micro-batch. Orders that
+ * follow from data need not be given. */
+SF_API sf_status sf_order(sf_space *space, const sf_task *before, const sf_task *after,
+                          sf_diag *diag);
 
 /* Makes the plan. Of the specification, which may be NULL, it takes the mesh on which the devices of a group stand (splits are
  * along its axes, and others that they need come beside them), pins on it, the recipe of devices that splits leave over, the

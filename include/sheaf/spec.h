@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 typedef struct sf_plan_spec {
-    size_t size;      /* of this struct, or 0: see sheaf.h */
+    size_t size;      /* sizeof this struct, see api.h */
     const char *mesh; /* "data=2,model=4"; NULL: the recipe's for `ranks`, or, in a search, any */
     const char *const *
         pins; /* "PATTERN=SHARE@AXIS", docs/guides/split-by-hand.md; they precede those of the recipe */

@@ -1,8 +1,9 @@
-/* How the library says that something went wrong. */
+/* Statuses and messages. */
 #ifndef SHEAF_STATUS_H
 #define SHEAF_STATUS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sheaf/api.h"
@@ -22,8 +23,8 @@ typedef enum sf_status {
     SF_EPEER = 7,        /* another rank failed, or was waited for in vain */
 } sf_status;
 
-/* Messages of one or several calls. Every function that can fail takes one; several errors in one
- * input are reported in one go. */
+/* Messages of one or several calls. Every function that can fail takes one, or NULL; several errors in one input are
+ * reported together. One thread uses it at a time. */
 typedef struct sf_diag sf_diag;
 
 SF_API sf_diag *sf_diag_new(void);
@@ -38,6 +39,25 @@ SF_API int sf_diag_count(const sf_diag *diag);
 SF_API const char *sf_diag_text(sf_diag *diag, int index);
 
 SF_API void sf_diag_clear(sf_diag *diag);
+
+/* A message in parts. The strings belong to the diag, until it is cleared or freed. */
+typedef enum sf_severity {
+    SF_SEVERITY_ERROR = 0,
+    SF_SEVERITY_WARNING = 1,
+} sf_severity;
+
+typedef struct sf_diag_entry {
+    size_t size;    /* sizeof this struct, see api.h */
+    sf_status code; /* SF_OK: a warning */
+    sf_severity severity;
+    const char *file; /* what the message is about; "" where it is about no file */
+    int line, column; /* from 1 on; 0: not known */
+    const char *text;
+    const char *hint; /* what to do; "" where there is no hint */
+} sf_diag_entry;
+
+/* Fills *out with message `index`; false past the last one that was kept. */
+SF_API bool sf_diag_get(const sf_diag *diag, int index, sf_diag_entry *out);
 
 /* "bad input", "not supported", ... */
 SF_API const char *sf_status_name(sf_status status);

@@ -14,8 +14,9 @@ typedef enum sf_train_order {
     SF_ORDER_SHUFFLED = 2, /* another permutation in every epoch, by the seed */
 } sf_train_order;
 
-/* How it goes: what a listener is told beside the step and its loss. */
+/* What a listener of training receives besides the step and its loss. */
 typedef struct sf_train_progress {
+    size_t size;    /* of this struct, as the library has it */
     double seconds; /* of the last step */
     double rate;    /* tokens or samples in a second, smoothed over the last steps */
     bool counts_tokens;
@@ -32,7 +33,7 @@ typedef struct sf_train_progress {
 
 /* Formats, rules and the promise of resuming are described in docs/guides/train.md. */
 typedef struct sf_train_options {
-    size_t size;             /* of this struct, or 0: see sheaf.h */
+    size_t size;             /* sizeof this struct, see api.h */
     int64_t steps;           /* in all, with those of the run that is resumed */
     const char *data;        /* path, "synthetic" or "synthetic:N"; NULL: the step takes no batch */
     const char *tokens_type; /* "u8", "u16", "u32"; NULL: by the name of the file */
@@ -55,28 +56,30 @@ typedef struct sf_train_options {
     const sf_plan *plan; /* how the step is split; NULL: one device. Its ranks are threads of this
                                 process, or, under mpirun, processes, which all call this */
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
-                            and stays away for as long after another has failed cannot be left
-                            behind: it is named on standard error, and the process ends */
+                            and stays away for as long after another has failed cannot be
+                            abandoned: it is named on standard error, and the process ends */
     bool check;      /* programs before they run, see docs/design/correctness.md */
     bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EMISMATCH */
-    sf_listener *listener; /* or NULL. Told of every step; false: save and return */
+    sf_listener *listener; /* or NULL. Called after every step; false: save and return */
     void *context;         /* for the listener */
     /* For the timeline of the last step, of all ranks, as that of sf_plan_simulate; NULL: it is not written. */
     const sf_output *trace;
     int64_t
-        device_memory; /* most bytes of a device, for arguments and all that stands between them; what is on the host
+        device_memory; /* most bytes of a device, for arguments and temporaries; what is on the host
                               is not among them (docs/guides/micro-batches-and-recompute.md). 0: no limit of its own */
     int64_t
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
     const char *
         precision; /* what products of f32 are computed in: "f32", "tf32", "bf16", "f16" or "fp8"; NULL: "f32" (docs/design/gpu.md) */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_train_options;
 
 typedef struct sf_train_report {
+    size_t size;         /* sizeof this struct, see api.h */
     int64_t first, step; /* steps that were made before this run, and after it */
     double loss;         /* of the last step of this run; NaN when it made none or has none */
     double seconds;
-    bool interrupted; /* the listener said so */
+    bool interrupted; /* the listener or the interrupt stopped it */
 } sf_train_report;
 
 /* Trains. `report` may be NULL. On failure the last checkpoint on disk is whole. */

@@ -28,8 +28,8 @@ typedef sf_status sf_tune_apply(void *context, sf_settings *settings, sf_primiti
                                 sf_diag *diag);
 
 typedef struct sf_tune_options {
-    size_t size;               /* of this struct, or 0: see sheaf.h */
-    const sf_cluster *cluster; /* what plans are priced on; NULL, by run: CPUs */
+    size_t size;               /* sizeof this struct, see api.h */
+    const sf_cluster *cluster; /* what plans are simulated on; NULL, by run: CPUs */
     const char *cluster_name;  /* kept in the log; or NULL */
     bool by_run;               /* plans are run, on synthetic data; else they are simulated */
     const char *algorithm;     /* "model", "coordinate", "exhaustive"; NULL: the first */
@@ -43,12 +43,14 @@ typedef struct sf_tune_options {
      * program and options is not tried again. NULL: none. */
     const char *log;
     uint64_t program;      /* a hash of what `apply` does, for that */
-    sf_listener *listener; /* told of each setting: SF_EVENT_STAGE; or NULL */
+    sf_listener *listener; /* called after each setting, with SF_EVENT_STAGE; or NULL */
     void *context;         /* for the listener */
     bool by_processor;     /* by run: the time of processors counts, for machines with other work */
+    sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_tune_options;
 
 typedef struct sf_trial {
+    size_t size;         /* of this struct, as the library has it */
     const char *setting; /* "batch=4,ratio=12" */
     const char *const *values;
     double seconds;  /* of a step; infinite where it was not tried, or failed */
@@ -59,14 +61,15 @@ typedef struct sf_trial {
 } sf_trial;
 
 typedef struct sf_tune_report {
+    size_t size;    /* of this struct, as the library has it */
     int64_t points; /* settings in all */
     int nvariables;
     const char *const *variables; /* names, in the order in which they are asked for */
     int ntrials;
-    const sf_trial *trials; /* in their order */
-    int best;               /* of the trials; -1: none fits */
-    int64_t room;           /* bytes of a rank that there are; 0: no limit */
-    sf_plan *plan;          /* of the best; NULL: none fits */
+    const sf_trial *const *trials; /* [ntrials], in their order */
+    int best;                      /* of the trials; -1: none fits */
+    int64_t room;                  /* bytes of a rank that there are; 0: no limit */
+    sf_plan *plan;                 /* of the best; NULL: none fits */
     sf_graph *step; /* that it is of, where the setting replaces ops of the step; else NULL */
 } sf_tune_report;
 

@@ -1,6 +1,7 @@
 /* Clusters, by name or from files. */
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/output.h"
@@ -38,6 +39,8 @@ static sf_status open_cluster(void *context)
 
 sf_status sf_cluster_open(const char *what, sf_diag *diag, sf_cluster **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, what, out);
     struct opening job = {.what = what, .diag = diag};
     SF_TRY(sf_guarded(open_cluster, &job, diag));
     *out = job.cluster;
@@ -66,8 +69,9 @@ static sf_status see_run(void *context)
 sf_status sf_cluster_measured(const sf_cluster *cluster, const char *trace, sf_diag *diag,
                               sf_cluster **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, cluster, trace, out);
     struct seeing job = {.cluster = cluster, .trace = trace, .diag = diag};
-    *out = NULL;
     SF_TRY(sf_guarded(see_run, &job, diag));
     *out = job.out;
     return SF_OK;
@@ -91,6 +95,7 @@ static sf_status save_cluster(void *context)
 
 sf_status sf_cluster_save(const sf_cluster *cluster, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, cluster);
     struct saving job = {cluster, output, diag};
     return sf_guarded(save_cluster, &job, diag);
 }

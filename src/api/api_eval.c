@@ -117,8 +117,9 @@ static sf_status eval_guarded(void *context)
 
 sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag)
 {
+    SF_NEED(diag, graph);
     struct job job = {.graph = graph, .diag = diag};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_eval_options, options, &job.options, diag));
     SF_CHECK_OPTIONS(diag, {"memory", (double)job.options.memory},
                      {"threads", job.options.threads});
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
@@ -129,6 +130,7 @@ sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf
 
 int64_t sf_graph_checks(const sf_graph *graph)
 {
+    SF_NEED_OR(0, graph);
     int64_t checks = 0;
     for (size_t i = 0; i < graph->nnodes; i++) {
         const sf_node *node = graph->nodes[i];

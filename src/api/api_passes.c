@@ -1,4 +1,5 @@
 /* Passes of a plan. */
+#include "base/boundary.h"
 #include "sheaf/pass.h"
 
 #include <string.h>
@@ -53,12 +54,14 @@ static sf_status use_passes(void *context)
 sf_status sf_plan_use_passes(sf_plan *plan, const char *passes, const sf_cluster *cluster,
                              int64_t memory, sf_diag *diag)
 {
+    SF_NEED(diag, plan, passes);
     struct using job = {plan, passes ? passes : "", cluster, memory < 0 ? 0 : memory, diag};
     return sf_guarded(use_passes, &job, diag);
 }
 
 const char *sf_plan_passes_of(const sf_plan *plan)
 {
+    SF_NEED_OR(NULL, plan);
     return plan->passes.list;
 }
 

@@ -4,6 +4,7 @@
 
 #include "api/api_spec.h"
 #include "api/shard_state.h"
+#include "base/boundary.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/output.h"
@@ -171,8 +172,9 @@ static sf_status make_plan(void *context)
 
 sf_status sf_pin_step(const sf_graph *graph, const sf_plan_spec *spec, sf_diag *diag, sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     struct pinning job = {.graph = graph, .diag = diag};
-    *out = NULL;
     SF_TRY(sf_spec_take(spec, diag, &job.said));
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
@@ -211,6 +213,7 @@ static sf_status write_names(void *context)
 
 sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, graph);
     struct filing job = {.graph = graph, .output = output, .diag = diag};
     return sf_guarded(write_names, &job, diag);
 }
@@ -229,6 +232,8 @@ static sf_status load_plan(void *context)
 
 sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag, sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, path, out);
     struct filing job = {.graph = graph, .path = path, .diag = diag};
     SF_TRY(sf_guarded(load_plan, &job, diag));
     *out = job.loaded;
@@ -250,6 +255,7 @@ static sf_status save_plan(void *context)
 sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const sf_output *output,
                        sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph);
     struct filing job = {.graph = graph, .output = output, .diag = diag, .saved = plan};
     return sf_guarded(save_plan, &job, diag);
 }
@@ -289,6 +295,7 @@ static sf_status check_plan(void *context)
 
 sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph);
     struct checking job = {graph, plan, memory, diag};
     return sf_guarded(check_plan, &job, diag);
 }
@@ -312,6 +319,9 @@ static sf_status shrink_plan(void *context)
 sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
                          sf_graph **small, sf_plan **small_plan, const char **about)
 {
+    SF_CLEAR(small);
+    SF_CLEAR(small_plan);
+    SF_NEED(diag, plan, graph, small, small_plan, about);
     struct shrinking job = {.graph = graph, .plan = plan, .diag = diag};
     SF_TRY(sf_guarded(shrink_plan, &job, diag));
     *small = job.small;
@@ -322,6 +332,7 @@ sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *di
 
 int sf_plan_ranks(const sf_plan *plan)
 {
+    SF_NEED_OR(0, plan);
     return sf_mesh_size(&plan->mesh);
 }
 

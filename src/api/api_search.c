@@ -123,27 +123,26 @@ static sf_status translate(struct job *job, sf_arena *arena, sf_search_options *
                        options->cluster->ndevices, spec->ranks);
     bool is_open =
         spec->recompute.kind == SF_RECOMPUTE_UNSAID || spec->recompute.kind == SF_RECOMPUTE_AUTO;
-    *out = (sf_search_options){.cluster = options->cluster,
-                               .target = sf_cluster_target(options->cluster),
-                               .mesh = spec->mesh,
-                               .limited = spec->memory > 0,
-                               .npins = spec->npins,
-                               .pins = spec->pins,
-                               .margin = options->margin,
-                               .level = options->level,
-                               .deadline = options->seconds > 0 ? job->began + options->seconds : 0,
-                               .recipes_only = options->recipes,
-                               .recompute =
-                                   is_open ? NULL : sf_recompute_text(&spec->recompute, arena),
-                               .as_text = spec->recompute.kind == SF_RECOMPUTE_UNSAID,
-                               .micro_batches = spec->micro_batches,
-                               .co_shard = &spec->co_shard,
-                               .co_shards = count_chunks(&spec->co_shard),
-                               .schedule = spec->schedule,
-                               .passes = spec->passes,
-                               .threads = job->threads,
-                               .listener = options->listener,
-                               .context = options->context};
+    *out = (sf_search_options){
+        .cluster = options->cluster,
+        .target = sf_cluster_target(options->cluster),
+        .mesh = spec->mesh,
+        .limited = spec->memory > 0,
+        .npins = spec->npins,
+        .pins = spec->pins,
+        .margin = options->margin,
+        .level = options->level,
+        .deadline = options->seconds > 0 ? job->began + options->seconds : 0,
+        .recipes_only = options->recipes,
+        .recompute = is_open ? NULL : sf_recompute_text(&spec->recompute, arena),
+        .as_text = spec->recompute.kind == SF_RECOMPUTE_UNSAID,
+        .micro_batches = spec->micro_batches,
+        .co_shard = &spec->co_shard,
+        .co_shards = count_chunks(&spec->co_shard),
+        .schedule = spec->schedule,
+        .passes = spec->passes,
+        .threads = job->threads,
+        .audience = {options->listener, options->context, options->interrupt}};
     SF_TRY(take_stages(job, out));
     SF_TRY(take_passes(job, arena, out));
     SF_TRY(take_recipe(job, arena, out));
@@ -220,10 +219,11 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
 sf_status sf_plan_search(const sf_graph *graph, const sf_plan_spec *spec,
                          const sf_plan_options *options, sf_diag *diag, sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     struct job job = {.graph = graph, .diag = diag, .began = sf_now()};
-    *out = NULL;
     SF_TRY(sf_spec_take(spec, diag, &job.said));
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_plan_options, options, &job.options, diag));
     SF_TRY(check_options(&job.options, diag));
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(search, &job, diag);

@@ -1,4 +1,5 @@
 /* Sketches, as callers make them. */
+#include "base/boundary.h"
 #include "match/sketch.h"
 
 #include "base/guard.h"
@@ -19,8 +20,9 @@ static sf_status make_sketch(void *context)
 
 sf_status sf_sketch_new(sf_diag *diag, sf_sketch **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, out);
     struct making job = {0};
-    *out = NULL;
     SF_TRY(sf_guarded(make_sketch, &job, diag));
     *out = job.sketch;
     return SF_OK;
@@ -36,6 +38,7 @@ void sf_sketch_free(sf_sketch *sketch)
 
 sf_status sf_sketch_input(sf_sketch *sketch, sf_diag *diag, int *out)
 {
+    SF_NEED(diag, sketch, out);
     sf_sketch_node node = {.kind = SF_SKETCH_INPUT, .input = sketch->ninputs, .rank = -1};
     SF_TRY(sf_sketch_add(sketch, &node, diag));
     sketch->ninputs++;
@@ -45,6 +48,7 @@ sf_status sf_sketch_input(sf_sketch *sketch, sf_diag *diag, int *out)
 
 sf_status sf_sketch_number(sf_sketch *sketch, double number, sf_diag *diag, int *out)
 {
+    SF_NEED(diag, sketch, out);
     sf_sketch_node node = {.kind = SF_SKETCH_NUMBER, .number = number, .rank = -1};
     SF_TRY(sf_sketch_add(sketch, &node, diag));
     *out = sketch->count - 1;
@@ -56,7 +60,7 @@ struct adding {
     const char *op, *dtype;
     int noperands, nattrs, rank;
     const int *operands;
-    const sf_sketch_attr *attrs;
+    const sf_sketch_attr *const *attrs;
     const int64_t *dims;
     sf_diag *diag;
     int number;
@@ -80,9 +84,16 @@ static sf_status add_op(void *context)
 
 /* Where memory runs out, the guard has freed what the arena grew by. */
 sf_status sf_sketch_op(sf_sketch *sketch, const char *op, int noperands, const int *operands,
-                       int nattrs, const sf_sketch_attr *attrs, int rank, const int64_t *dims,
-                       const char *dtype, sf_diag *diag, int *out)
+                       int nattrs, const sf_sketch_attr *const *attrs, int rank,
+                       const int64_t *dims, const char *dtype, sf_diag *diag, int *out)
 {
+    SF_NEED(diag, sketch, op, out);
+    if (noperands > 0)
+        SF_NEED(diag, operands);
+    if (nattrs > 0)
+        SF_NEED(diag, attrs);
+    if (rank > 0)
+        SF_NEED(diag, dims);
     struct adding job = {sketch,   op,    dtype, noperands, nattrs, rank,
                          operands, attrs, dims,  diag,      -1};
     sf_arena before = sketch->arena;
@@ -98,5 +109,6 @@ sf_status sf_sketch_op(sf_sketch *sketch, const char *op, int noperands, const i
 
 sf_status sf_sketch_return(sf_sketch *sketch, int count, const int *results, sf_diag *diag)
 {
+    SF_NEED(diag, sketch, results);
     return sf_sketch_end(sketch, count, results, diag);
 }

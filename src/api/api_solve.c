@@ -29,6 +29,8 @@ static sf_status make_choices(void *context)
 
 sf_status sf_choices_new(sf_diag *diag, sf_choices **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, out);
     return sf_guarded(make_choices, out, diag);
 }
 
@@ -61,6 +63,8 @@ static sf_status load(void *context)
 
 sf_status sf_choices_load(const char *path, sf_diag *diag, sf_choices **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, path, out);
     struct loading job = {.path = path, .diag = diag};
     SF_TRY(sf_guarded(load, &job, diag));
     *out = job.choices;
@@ -109,6 +113,7 @@ static sf_status add_or_undo(struct adding job)
 sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
                               sf_diag *diag)
 {
+    SF_NEED(diag, choices, costs);
     return add_or_undo((struct adding){
         .choices = choices, .what = NODE, .a = count, .values = costs, .diag = diag});
 }
@@ -116,6 +121,7 @@ sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t
 sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
                              const int64_t *usages, sf_diag *diag)
 {
+    SF_NEED(diag, choices, usages);
     return add_or_undo((struct adding){.choices = choices,
                                        .what = USE,
                                        .a = node,
@@ -128,17 +134,20 @@ sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, 
 sf_status sf_choices_add_edge(sf_choices *choices, uint32_t a, uint32_t b, const int64_t *costs,
                               sf_diag *diag)
 {
+    SF_NEED(diag, choices, costs);
     return add_or_undo((struct adding){
         .choices = choices, .what = EDGE, .a = a, .b = b, .values = costs, .diag = diag});
 }
 
 void sf_choices_set_limit(sf_choices *choices, int64_t limit)
 {
+    SF_NEED_OR(, choices);
     sf_problem_set_limit(&choices->builder, limit);
 }
 
 uint32_t sf_choices_nodes(const sf_choices *choices)
 {
+    SF_NEED_OR(0, choices);
     return choices->loaded ? choices->read.nnodes : (uint32_t)choices->builder.nnodes;
 }
 
@@ -157,7 +166,8 @@ static sf_solution *make_solution(const sf_solve_result *result, uint32_t nodes)
     uint32_t *choice = (uint32_t *)(solution + 1);
     for (uint32_t v = 0; v < nodes; v++)
         choice[v] = result->choice[v];
-    *solution = (sf_solution){.stop = result->stop,
+    *solution = (sf_solution){.size = sizeof *solution,
+                              .stop = result->stop,
                               .feasible = result->feasible,
                               .nodes = nodes,
                               .choice = choice,
@@ -194,9 +204,10 @@ static sf_status solve(void *context)
 sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
                            sf_diag *diag, sf_solution **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, choices, out);
     struct solving job = {.choices = choices, .diag = diag};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_solve_options, options, &job.options, diag));
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(solve, &job, diag);
     sf_threads_free(job.threads);
@@ -232,6 +243,7 @@ static sf_status save(void *context)
 
 sf_status sf_solution_save(const sf_solution *solution, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, solution);
     struct saving job = {solution, output, diag};
     return sf_guarded(save, &job, diag);
 }

@@ -2,6 +2,7 @@
 #include "sheaf/space.h"
 
 #include "api/api_spec.h"
+#include "base/boundary.h"
 #include "base/guard.h"
 #include "base/mem.h"
 #include "base/output.h"
@@ -27,9 +28,10 @@ static sf_status open_space(void *context)
 
 sf_status sf_space_new(const sf_graph *graph, int devices, sf_diag *diag, sf_space **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     enum { MOST_DEVICES = 1 << 20 };
     struct opening job = {.graph = graph, .devices = devices};
-    *out = NULL;
     if (devices < 1 || devices > MOST_DEVICES)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a space has 1 to %d devices, not %d",
                        MOST_DEVICES, devices);
@@ -78,6 +80,7 @@ static sf_status say(struct saying job)
 sf_status sf_trans(sf_space *space, const char *ops, const char *how, int parts, sf_where where,
                    sf_diag *diag)
 {
+    SF_NEED(diag, space, how);
     sf_said_trans said = {ops, how, parts, where};
     return say((struct saying){.space = space, .trans = &said, .diag = diag});
 }
@@ -90,13 +93,19 @@ const char *sf_trans_name(int index)
 sf_status sf_assign(sf_space *space, const char *ops, int microbatch, const int *devices,
                     int ndevices, sf_diag *diag)
 {
+    SF_NEED(diag, space);
+    if (ndevices > 0)
+        SF_NEED(diag, devices);
     sf_said_assign said = {ops, microbatch, ndevices, devices};
     return say((struct saying){.space = space, .assign = &said, .diag = diag});
 }
 
-sf_status sf_order(sf_space *space, sf_task before, sf_task after, sf_diag *diag)
+sf_status sf_order(sf_space *space, const sf_task *before, const sf_task *after, sf_diag *diag)
 {
-    sf_said_order said = {before, after};
+    sf_said_order said;
+    SF_NEED(diag, space, before, after);
+    SF_TRY(SF_TAKE(sf_task, before, &said.before, diag));
+    SF_TRY(SF_TAKE(sf_task, after, &said.after, diag));
     return say((struct saying){.space = space, .order = &said, .diag = diag});
 }
 
@@ -126,6 +135,7 @@ static sf_status list_factors(void *context)
 sf_status sf_space_factors(const sf_graph *graph, const char *ops, const sf_output *output,
                            sf_diag *diag)
 {
+    SF_NEED(diag, graph);
     struct listing job = {graph, ops, output, diag};
     return sf_guarded(list_factors, &job, diag);
 }
@@ -181,8 +191,9 @@ static sf_status make_guarded(void *context)
 sf_status sf_space_plan(const sf_space *space, const sf_plan_spec *spec, sf_diag *diag,
                         sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, space, out);
     struct making job = {.space = space, .diag = diag};
-    *out = NULL;
     SF_TRY(sf_spec_take(spec, diag, &job.said));
     SF_TRY(sf_guarded(make_guarded, &job, diag));
     *out = job.plan;

@@ -6,7 +6,9 @@
 
 sf_status sf_spec_take(const sf_plan_spec *theirs, sf_diag *diag, sf_plan_spec *ours)
 {
-    SF_TRY(sf_options_take(theirs, ours, sizeof *ours, diag));
+    SF_TRY(SF_TAKE(sf_plan_spec, theirs, ours, diag));
+    if (ours->npins > 0)
+        SF_TRY(sf_check_texts("pins", ours->npins, ours->pins, diag));
     SF_CHECK_OPTIONS(diag, {"npins", ours->npins}, {"ranks", ours->ranks},
                      {"micro_batches", ours->micro_batches}, {"memory", (double)ours->memory});
     return SF_OK;
@@ -26,10 +28,11 @@ static sf_status set(void *context)
 
 sf_status sf_plan_spec_set(sf_plan_spec *spec, const char *field, const char *value, sf_diag *diag)
 {
-    struct setting job = {*spec, field, value, diag};
+    SF_NEED(diag, spec, field, value);
+    struct setting job = {.field = field, .value = value, .diag = diag};
+    SF_TRY(SF_TAKE(sf_plan_spec, spec, &job.spec, diag));
     SF_TRY(sf_guarded(set, &job, diag));
-    *spec = job.spec;
-    return SF_OK;
+    return SF_GIVE(sf_plan_spec, spec, &job.spec, diag);
 }
 
 sf_status sf_spec_finish(const sf_spec *spec, const char *passes, const sf_cluster *cluster,

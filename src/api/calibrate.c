@@ -9,6 +9,7 @@
 #include "api/probe/probe_gpu.h"
 #include "api/run_ranks.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/machine.h"
 #include "cluster/cluster.h"
 #include "run/comm/rank_agreement.h"
@@ -53,14 +54,14 @@ static sf_status announce_curve(struct rank *r, const char *format, ...)
 {
     char text[160];
     va_list args;
-    bool stop = false;
+    bool stop;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     sf_event event = {
         .size = sizeof event, .kind = SF_EVENT_STAGE, .rank = sf_comm_rank(r->comm), .text = text};
-    if (r->options->listener && sf_comm_leads(r->comm))
-        stop = !r->options->listener(r->options->context, &event);
+    sf_audience audience = {r->options->listener, r->options->context, r->options->interrupt};
+    stop = sf_comm_leads(r->comm) && !sf_tell(&audience, &event);
     SF_TRY(sf_agree_any(r->comm, SF_OK, "whether to stop", r->diag, &stop));
     if (stop)
         r->meter.seconds = fmin(r->meter.seconds, HURRY);
@@ -401,8 +402,10 @@ static sf_status check_options(sf_calibrate_options *options, sf_diag *diag)
 
 sf_status sf_calibrate(const sf_calibrate_options *options, sf_diag *diag, sf_cluster **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, out);
     struct job job = {0};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_calibrate_options, options, &job.options, diag));
     SF_TRY(check_options(&job.options, diag));
     sf_world world = {.ranks = job.options.ranks, .work = calibrate_rank, .context = &job};
     sf_status status = sf_world_run(&world, diag);

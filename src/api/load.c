@@ -156,7 +156,7 @@ static sf_status load_guarded(void *context)
 static sf_status run_load(struct load *load, const sf_load_options *options, sf_graph **out)
 {
     *out = NULL;
-    SF_TRY(sf_options_take(options, &load->options, sizeof load->options, load->diag));
+    SF_TRY(SF_TAKE(sf_load_options, options, &load->options, load->diag));
     SF_CHECK_OPTIONS(load->diag, {"assume_trip_count", (double)load->options.assume_trip_count},
                      {"most_nodes", (double)load->options.most_nodes});
     SF_TRY(sf_guarded(load_guarded, load, load->diag));
@@ -166,6 +166,8 @@ static sf_status run_load(struct load *load, const sf_load_options *options, sf_
 
 sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag, sf_graph **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, path, out);
     struct load load = {.path = path, .name = path, .diag = diag};
     if (strcmp(path, "-") == 0)
         load.name = "<stdin>";
@@ -175,6 +177,8 @@ sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *dia
 sf_status sf_load_text(const char *text, size_t length, const char *name,
                        const sf_load_options *options, sf_diag *diag, sf_graph **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, text, name, out);
     struct load load = {.text = {text, length}, .name = name, .diag = diag};
     return run_load(&load, options, out);
 }
@@ -203,6 +207,7 @@ static sf_status save(void *context)
 
 sf_status sf_save_stablehlo(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, graph);
     struct save job = {graph, output, diag};
     return sf_guarded(save, &job, diag);
 }

@@ -64,8 +64,12 @@ static sf_status origin_guarded(void *context)
 
 sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out)
 {
-    struct job job = {path, diag, out};
-    return sf_guarded(origin_guarded, &job, diag);
+    sf_plan_origin own = {.size = sizeof own};
+    struct job job = {path, diag, &own};
+    SF_NEED(diag, path, out);
+    SF_TRY(SF_CHECK_SIZE(sf_plan_origin, out, diag));
+    SF_TRY(sf_guarded(origin_guarded, &job, diag));
+    return SF_GIVE(sf_plan_origin, out, &own, diag);
 }
 
 /* Reading the step */
@@ -106,7 +110,7 @@ static sf_status find_reading(void *context)
 
 static sf_status load_step(struct step_job *job, const char *step, sf_graph **out)
 {
-    sf_plan_origin origin;
+    sf_plan_origin origin = {.size = sizeof origin};
     if (!step) {
         SF_TRY(sf_plan_origin_of(job->plan, job->diag, &origin));
         step = origin.step;
@@ -120,9 +124,10 @@ static sf_status load_step(struct step_job *job, const char *step, sf_graph **ou
 sf_status sf_plan_load_step(const char *plan, const char *step, const sf_load_options *options,
                             sf_diag *diag, sf_graph **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, plan, out);
     struct step_job job = {.plan = plan, .diag = diag};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_load_options, options, &job.options, diag));
     sf_status status = sf_guarded(find_reading, &job, diag);
     if (status == SF_OK)
         status = load_step(&job, step, out);

@@ -1,16 +1,19 @@
 /* What callers ask about a plan. */
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/guard.h"
 #include "plan/plan.h"
 
 double sf_plan_seconds(const sf_plan *plan)
 {
+    SF_NEED_OR(0, plan);
     return plan->predicted ? plan->predicted->seconds : 0;
 }
 
 int sf_plan_axes(const sf_plan *plan)
 {
+    SF_NEED_OR(0, plan);
     return plan->mesh.naxes;
 }
 
@@ -21,11 +24,13 @@ static bool has_axis(const sf_plan *plan, int axis)
 
 const char *sf_plan_axis_name(const sf_plan *plan, int axis)
 {
+    SF_NEED_OR(NULL, plan);
     return has_axis(plan, axis) ? plan->mesh.axes[axis].name : NULL;
 }
 
 int sf_plan_axis_size(const sf_plan *plan, int axis)
 {
+    SF_NEED_OR(0, plan);
     return has_axis(plan, axis) ? plan->mesh.axes[axis].size : 0;
 }
 
@@ -54,6 +59,7 @@ static sf_status print_layout(void *context)
 const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
                                     char text[SF_LAYOUT_TEXT])
 {
+    SF_NEED_OR(NULL, plan, graph, text);
     if (!has_argument(graph, argument))
         return NULL;
     struct printing job = {plan, &plan->arguments[argument],
@@ -108,23 +114,25 @@ static struct boxes find_boxes(const sf_plan *plan, const sf_graph *graph, int a
 
 int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank)
 {
+    SF_NEED_OR(0, plan, graph);
     return find_boxes(plan, graph, argument, rank).total;
 }
 
 bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank, int64_t index,
                  sf_box *out)
 {
+    SF_NEED_OR(false, plan, graph, out);
     struct boxes boxes = find_boxes(plan, graph, argument, rank);
     if (index < 0 || index >= boxes.total)
         return false;
-    *out = (sf_box){.rank = boxes.type->rank};
+    sf_box box = {.size = sizeof box, .rank = boxes.type->rank};
     for (int d = boxes.type->rank - 1; d >= 0; d--) {
         int64_t run = index % boxes.counts[d];
         index /= boxes.counts[d];
-        out->extent[d] = boxes.lengths[d];
+        box.extent[d] = boxes.lengths[d];
         if (boxes.lengths[d] > 0)
-            out->offset[d] = sf_layout_global(boxes.layout, boxes.mesh, rank, d,
-                                              boxes.type->dims[d], run * boxes.lengths[d]);
+            box.offset[d] = sf_layout_global(boxes.layout, boxes.mesh, rank, d, boxes.type->dims[d],
+                                             run * boxes.lengths[d]);
     }
-    return true;
+    return SF_GIVE(sf_box, out, &box, NULL) == SF_OK;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/guard.h"
 #include "ir/name.h"
 
@@ -20,21 +21,25 @@ static bool has_result(const sf_graph *graph, int index)
 
 int sf_graph_arguments(const sf_graph *graph)
 {
+    SF_NEED_OR(0, graph);
     return (int)graph->top->narguments;
 }
 
 int sf_graph_results(const sf_graph *graph)
 {
+    SF_NEED_OR(0, graph);
     return (int)graph->top->nresults;
 }
 
 const char *sf_graph_argument_name(const sf_graph *graph, int argument)
 {
+    SF_NEED_OR(NULL, graph);
     return has_argument(graph, argument) ? graph->arguments[argument].name : NULL;
 }
 
 const char *sf_graph_result_name(const sf_graph *graph, int result)
 {
+    SF_NEED_OR(NULL, graph);
     return has_result(graph, result) ? graph->results[result].name : NULL;
 }
 
@@ -82,39 +87,50 @@ sf_status sf_find_named_result(const sf_graph *graph, const char *name, sf_diag 
 
 int sf_graph_find_argument(const sf_graph *graph, const char *name)
 {
+    SF_NEED_OR(-1, graph, name);
     int found;
     return sf_find_named_argument(graph, name, NULL, &found) == SF_OK ? found : -1;
 }
 
 int sf_graph_find_result(const sf_graph *graph, const char *name)
 {
+    SF_NEED_OR(-1, graph, name);
     int found;
     return sf_find_named_result(graph, name, NULL, &found) == SF_OK ? found : -1;
 }
 
+bool sf_give_type(const sf_type *type, sf_tensor_type *out)
+{
+    sf_tensor_type view;
+    sf_view_type(type, &view);
+    return SF_GIVE(sf_tensor_type, out, &view, NULL) == SF_OK;
+}
+
 bool sf_graph_argument_type(const sf_graph *graph, int argument, sf_tensor_type *out)
 {
+    SF_NEED_OR(false, graph, out);
     if (!has_argument(graph, argument))
         return false;
-    sf_view_type(sf_argument_type(graph, (uint32_t)argument), out);
-    return true;
+    return sf_give_type(sf_argument_type(graph, (uint32_t)argument), out);
 }
 
 bool sf_graph_result_type(const sf_graph *graph, int result, sf_tensor_type *out)
 {
+    SF_NEED_OR(false, graph, out);
     if (!has_result(graph, result))
         return false;
-    sf_view_type(sf_result_type(graph, (uint32_t)result), out);
-    return true;
+    return sf_give_type(sf_result_type(graph, (uint32_t)result), out);
 }
 
 sf_role sf_graph_argument_role(const sf_graph *graph, int argument)
 {
+    SF_NEED_OR(SF_ROLE_OTHER, graph);
     return has_argument(graph, argument) ? graph->arguments[argument].role : SF_ROLE_OTHER;
 }
 
 int sf_graph_argument_next(const sf_graph *graph, int argument)
 {
+    SF_NEED_OR(-1, graph);
     if (!has_argument(graph, argument) || graph->arguments[argument].next == SF_NONE)
         return -1;
     return (int)graph->arguments[argument].next;
@@ -122,6 +138,7 @@ int sf_graph_argument_next(const sf_graph *graph, int argument)
 
 int sf_graph_loss(const sf_graph *graph)
 {
+    SF_NEED_OR(-1, graph);
     for (int i = 0; i < sf_graph_results(graph); i++)
         if (graph->results[i].is_loss)
             return i;
@@ -159,6 +176,9 @@ static sf_status list_scopes(void *context)
 
 int sf_graph_scopes(const sf_graph *graph, int capacity, const char **out)
 {
+    SF_NEED_OR(-1, graph);
+    if (capacity > 0)
+        SF_NEED_OR(-1, out);
     struct listing job = {.graph = graph, .capacity = capacity, .out = out};
     return sf_guarded(list_scopes, &job, NULL) == SF_OK ? job.count : -1;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/listen.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/thread_pool.h"
@@ -22,7 +23,8 @@ typedef struct gathering {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int away;
-    double failed; /* when the first of them came back with a failure; 0: none has */
+    double failed;  /* when the first of them came back with a failure; 0: none has */
+    sf_relay relay; /* of what ranks tell the listener */
 } gathering;
 
 typedef struct rank {
@@ -50,6 +52,7 @@ static void *run_thread(void *context)
 {
     rank *r = context;
     gathering *g = r->gathering;
+    sf_relay_enter(&g->relay);
     sf_status status = run_rank(r);
     pthread_mutex_lock(&g->lock);
     r->status = status;
@@ -122,15 +125,18 @@ static void start_ranks(const sf_world *world, rank *ranks, sf_comm **comms, gat
     }
 }
 
-/* True when all are back, false when one has failed and others do not learn of it. */
+/* Serves the listener on this thread. True when all are back, false when one has failed and others do not learn of it. */
 static bool await_ranks(gathering *g, double limit)
 {
-    while (g->away > 0 && !(g->failed > 0))
+    while (g->away > 0 && !(g->failed > 0)) {
         pthread_cond_wait(&g->changed, &g->lock);
+        sf_relay_serve(&g->relay);
+    }
     sf_patience patience = sf_patience_new((limit > 0 ? limit : SF_COMM_LIMIT) + GRACE);
     while (g->away > 0 && !sf_patience_ends(&patience, sf_now())) {
         struct timespec until = sf_patience_next(&patience);
         pthread_cond_timedwait(&g->changed, &g->lock, &until);
+        sf_relay_serve(&g->relay);
     }
     return g->away == 0;
 }
@@ -179,7 +185,9 @@ static sf_status run_threads(const sf_world *world, const sf_ends *ends, sf_diag
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&g.changed, &attr);
     pthread_condattr_destroy(&attr);
+    sf_relay_open(&g.relay, &g.lock, &g.changed);
     sf_status status = gather_ranks(world, ranks, ends->comms, &g, diag);
+    sf_relay_close(&g.relay);
     pthread_cond_destroy(&g.changed);
     for (int i = 0; i < ends->count; i++)
         sf_diag_free(ranks[i].diag);
@@ -299,6 +307,8 @@ sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag)
     int ranks = sf_comm_mpi_size();
     if (ranks < 2)
         return mine;
+    sf_diag none = {0};
+    diag = diag ? diag : &none;
     struct vote own = {mine, *diag};
     atomic_bool settled = true;
     *diag = (sf_diag){0};
@@ -306,6 +316,7 @@ sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag)
         .ranks = ranks, .limit = limit, .work = vote, .context = &own, .settled = &settled};
     sf_status status = sf_world_run(&world, diag);
     sf_diag_clear(&own.said);
+    sf_diag_clear(&none);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "api/query.h"
 #include "api/run_ranks.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "run/comm/rank_agreement.h"
 #include "train/training_run.h"
@@ -41,6 +42,7 @@ struct task {
     uint32_t index;      /* of an argument or a result */
     const void *from;
     void *to;
+    size_t bytes; /* of a shard */
     const char *path;
     uint64_t seed;
     int64_t steps, keep;
@@ -186,9 +188,10 @@ static sf_status open_session(sf_session *session, sf_diag *diag)
 sf_status sf_session_open(const sf_graph *graph, const sf_session_options *options, sf_diag *diag,
                           sf_session **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     sf_session_options own;
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    SF_TRY(SF_TAKE(sf_session_options, options, &own, diag));
     sf_session *session = sf_alloc_try(sizeof *session);
     if (!session)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
@@ -270,6 +273,9 @@ static sf_status check_result(const sf_session *session, int index, size_t bytes
 sf_status sf_session_write(sf_session *session, int argument, const void *data, size_t bytes,
                            sf_diag *diag)
 {
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
     task t = {.work = write_argument, .index = (uint32_t)argument, .from = data};
     SF_TRY(check_argument(session->graph, argument, bytes, diag));
     return run_singly(session, &t, diag);
@@ -278,6 +284,9 @@ sf_status sf_session_write(sf_session *session, int argument, const void *data, 
 sf_status sf_session_read(sf_session *session, int argument, void *data, size_t bytes,
                           sf_diag *diag)
 {
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
     task t = {.work = read_argument, .index = (uint32_t)argument, .to = data};
     SF_TRY(check_argument(session->graph, argument, bytes, diag));
     return run_singly(session, &t, diag);
@@ -286,6 +295,9 @@ sf_status sf_session_read(sf_session *session, int argument, void *data, size_t 
 sf_status sf_session_read_result(sf_session *session, int result, void *data, size_t bytes,
                                  sf_diag *diag)
 {
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
     task t = {.work = read_result, .index = (uint32_t)result, .to = data};
     SF_TRY(check_result(session, result, bytes, diag));
     return run_singly(session, &t, diag);
@@ -294,6 +306,7 @@ sf_status sf_session_read_result(sf_session *session, int result, void *data, si
 sf_status sf_session_write_named(sf_session *session, const char *name, const void *data,
                                  size_t bytes, sf_diag *diag)
 {
+    SF_NEED(diag, session, name);
     int argument;
     SF_TRY(sf_find_named_argument(session->graph, name, diag, &argument));
     return sf_session_write(session, argument, data, bytes, diag);
@@ -302,6 +315,7 @@ sf_status sf_session_write_named(sf_session *session, const char *name, const vo
 sf_status sf_session_read_named(sf_session *session, const char *name, void *data, size_t bytes,
                                 sf_diag *diag)
 {
+    SF_NEED(diag, session, name);
     int argument;
     SF_TRY(sf_find_named_argument(session->graph, name, diag, &argument));
     return sf_session_read(session, argument, data, bytes, diag);
@@ -310,9 +324,99 @@ sf_status sf_session_read_named(sf_session *session, const char *name, void *dat
 sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
                                        size_t bytes, sf_diag *diag)
 {
+    SF_NEED(diag, session, name);
     int result;
     SF_TRY(sf_find_named_result(session->graph, name, diag, &result));
     return sf_session_read_result(session, result, data, bytes, diag);
+}
+
+/* Shards ----------------------------------------------------------------------------------------- */
+
+int sf_session_rank(const sf_session *session, int index)
+{
+    SF_NEED_OR(-1, session);
+    if (index < 0 || index >= session->nmembers)
+        return -1;
+    return session->members[index].training_run.rank_state.shards.rank;
+}
+
+static member *member_of_rank(const sf_session *session, int rank)
+{
+    for (int i = 0; i < session->nmembers; i++)
+        if (sf_session_rank(session, i) == rank)
+            return &session->members[i];
+    return NULL;
+}
+
+int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank)
+{
+    SF_NEED_OR(-1, session);
+    if (argument < 0 || argument >= sf_graph_arguments(session->graph) ||
+        !member_of_rank(session, rank))
+        return -1;
+    const sf_type *whole = sf_argument_type(session->graph, (uint32_t)argument);
+    sf_box box = {.size = sizeof box};
+    if (!session->options.plan)
+        return sf_type_bytes(whole);
+    int64_t bytes = sf_dtype_get(whole->dtype)->bytes *
+                    sf_plan_boxes(session->options.plan, session->graph, argument, rank);
+    if (bytes == 0 || !sf_plan_box(session->options.plan, session->graph, argument, rank, 0, &box))
+        return 0;
+    for (int d = 0; d < box.rank; d++)
+        bytes *= box.extent[d];
+    return bytes;
+}
+
+static sf_status move_shard(task *t, member *m, sf_diag *diag)
+{
+    sf_rank_state *rank_state = &m->training_run.rank_state;
+    return t->from ? sf_rank_state_write_shard(rank_state, t->index, t->from, t->bytes, diag)
+                   : sf_rank_state_read_shard(rank_state, t->index, t->to, t->bytes, diag);
+}
+
+/* No other rank takes part. */
+static sf_status run_shard(sf_session *session, int argument, int rank, size_t bytes, task *t,
+                           sf_diag *diag)
+{
+    const sf_graph *graph = session->graph;
+    if (argument < 0 || argument >= sf_graph_arguments(graph))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no argument %d; the step has %d",
+                       argument, sf_graph_arguments(graph));
+    if (!member_of_rank(session, rank))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "rank %d is not one of this process", rank);
+    if ((int64_t)bytes != sf_session_shard_bytes(session, argument, rank))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "rank %d has %" PRId64 " bytes of argument %d, '%s', and %zu were given",
+                       rank, sf_session_shard_bytes(session, argument, rank), argument,
+                       graph->arguments[argument].name, bytes);
+    SF_TRY(check_usable(session, diag));
+    if (bytes == 0)
+        return SF_OK;
+    t->work = move_shard;
+    t->session = session;
+    t->index = (uint32_t)argument;
+    t->bytes = bytes;
+    return guard_part(t, member_of_rank(session, rank), diag);
+}
+
+sf_status sf_session_write_shard(sf_session *session, int argument, int rank, const void *data,
+                                 size_t bytes, sf_diag *diag)
+{
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
+    task t = {.from = data};
+    return run_shard(session, argument, rank, bytes, &t, diag);
+}
+
+sf_status sf_session_read_shard(sf_session *session, int argument, int rank, void *data,
+                                size_t bytes, sf_diag *diag)
+{
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
+    task t = {.to = data};
+    return run_shard(session, argument, rank, bytes, &t, diag);
 }
 
 /* Steps ------------------------------------------------------------------------------------------- */
@@ -326,9 +430,8 @@ static bool tell_step(const task *t, const member *m, int64_t made)
                       .step = made,
                       .steps = t->steps,
                       .loss = m->training_run.last};
-    if (!options->listener || !sf_comm_leads(m->training_run.rank_state.options.comm))
-        return true;
-    return options->listener(options->context, &event);
+    sf_audience audience = {options->listener, options->context, options->interrupt};
+    return !sf_comm_leads(m->training_run.rank_state.options.comm) || sf_tell(&audience, &event);
 }
 
 static sf_status run_steps(task *t, member *m, sf_diag *diag)
@@ -346,6 +449,7 @@ static sf_status run_steps(task *t, member *m, sf_diag *diag)
 /* A step that ran out of memory may have been left anywhere. */
 sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, double *loss)
 {
+    SF_NEED(diag, session);
     task t = {.work = run_steps, .steps = steps};
     if (steps < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of steps is not negative");
@@ -360,6 +464,7 @@ sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, doub
 
 int64_t sf_session_steps(const sf_session *session)
 {
+    SF_NEED_OR(0, session);
     return session->members[0].training_run.info.step;
 }
 
@@ -373,6 +478,7 @@ static sf_status init_state(task *t, member *m, sf_diag *diag)
 
 sf_status sf_session_init(sf_session *session, const char *init, uint64_t seed, sf_diag *diag)
 {
+    SF_NEED(diag, session);
     task t = {.work = init_state, .path = init, .seed = seed};
     return run_together(session, &t, diag);
 }
@@ -395,6 +501,7 @@ static sf_status save_state(task *t, member *m, sf_diag *diag)
 
 sf_status sf_session_save(sf_session *session, const char *directory, int64_t keep, sf_diag *diag)
 {
+    SF_NEED(diag, session, directory);
     task t = {.work = save_state, .path = directory, .keep = keep};
     return run_together(session, &t, diag);
 }
@@ -410,6 +517,7 @@ static sf_status load_state(task *t, member *m, sf_diag *diag)
 
 sf_status sf_session_load(sf_session *session, const char *path, sf_diag *diag)
 {
+    SF_NEED(diag, session, path);
     task t = {.work = load_state, .path = path};
     return run_together(session, &t, diag);
 }

@@ -1,9 +1,11 @@
 #include "base/diag.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -29,6 +31,7 @@ sf_diag *sf_diag_new(void)
 
 void sf_diag_clear(sf_diag *diag)
 {
+    SF_NEED_OR(, diag);
     for (int i = 0; i < SF_DIAG_KEPT; i++) {
         sf_message *message = &diag->messages[i];
         sf_free((void *)(uintptr_t)message->loc.file);
@@ -96,6 +99,11 @@ sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *forma
     return status;
 }
 
+sf_status sf_status_of_errno(void)
+{
+    return errno == ENOMEM ? SF_ENOMEM : SF_EIO;
+}
+
 void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
 {
     va_list args;
@@ -137,7 +145,26 @@ sf_status sf_heard(sf_diag *diag)
 
 int sf_diag_count(const sf_diag *diag)
 {
-    return diag->count;
+    return diag ? diag->count : 0;
+}
+
+bool sf_diag_get(const sf_diag *diag, int index, sf_diag_entry *out)
+{
+    SF_NEED_OR(false, diag, out);
+    if (index < 0 || index >= diag->count || index >= SF_DIAG_KEPT)
+        return false;
+    const sf_message *message = &diag->messages[index];
+    sf_diag_entry entry = {
+        .size = sizeof entry,
+        .code = message->status,
+        .severity = message->status == SF_OK ? SF_SEVERITY_WARNING : SF_SEVERITY_ERROR,
+        .file = message->loc.file ? message->loc.file : "",
+        .line = (int)message->loc.line,
+        .column = (int)message->loc.column,
+        .text = message->text ? message->text : sf_status_name(message->status),
+        .hint = message->hint ? message->hint : "",
+    };
+    return SF_GIVE(sf_diag_entry, out, &entry, NULL) == SF_OK;
 }
 
 static size_t add_shown(char *out, size_t size, size_t at, const char *text)
@@ -181,7 +208,7 @@ static char *whole_text(const sf_message *message)
 
 const char *sf_diag_text(sf_diag *diag, int index)
 {
-    if (index < 0 || index >= diag->count || index >= SF_DIAG_KEPT)
+    if (!diag || index < 0 || index >= diag->count || index >= SF_DIAG_KEPT)
         return NULL;
     sf_message *message = &diag->messages[index];
     if (!message->whole)

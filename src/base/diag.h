@@ -48,6 +48,9 @@ struct sf_diag {
 sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Of a system call that failed: SF_ENOMEM where errno says that memory ran out, else SF_EIO. */
+sf_status sf_status_of_errno(void);
+
 /* Records what the user should know although nothing failed. */
 void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

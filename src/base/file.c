@@ -57,7 +57,8 @@ struct source {
 
 static sf_status fail_source(const struct source *source, const char *what)
 {
-    return sf_fail(source->diag, SF_EIO, source->loc, "%s: %s", what, strerror(errno));
+    return sf_fail(source->diag, sf_status_of_errno(), source->loc, "%s: %s", what,
+                   strerror(errno));
 }
 
 static sf_status fail_source_memory(const struct source *source)

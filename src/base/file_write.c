@@ -15,7 +15,7 @@ enum { MOST_LINKS = 40, MOST_NAMES = 10000 };
 static sf_status fail_writer(sf_file_writer *writer, const char *what, sf_diag *diag)
 {
     sf_loc loc = {writer->path, 0, 0};
-    writer->status = sf_fail(diag, SF_EIO, loc, "%s: %s", what, strerror(errno));
+    writer->status = sf_fail(diag, sf_status_of_errno(), loc, "%s: %s", what, strerror(errno));
     return writer->status;
 }
 
@@ -230,7 +230,8 @@ sf_status sf_file_try(const char *path, sf_diag *diag)
         is_direct(path, &info)) {
         if (access(path, W_OK) == 0)
             return SF_OK;
-        return sf_fail(diag, SF_EIO, (sf_loc){.file = path}, "cannot open: %s", strerror(errno));
+        return sf_fail(diag, sf_status_of_errno(), (sf_loc){.file = path}, "cannot open: %s",
+                       strerror(errno));
     }
     SF_TRY(sf_file_writer_open(&writer, path, diag));
     sf_file_writer_abort(&writer);

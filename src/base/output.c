@@ -2,17 +2,18 @@
 
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/file.h"
 
 sf_status sf_output_write(const sf_output *output, const sf_buf *text, sf_diag *diag)
 {
-    if (output && output->write) {
-        if (text->length == 0 || output->write(output->context, text->text, text->length))
-            return SF_OK;
-        return sf_fail(diag, SF_EIO, SF_NOWHERE, "the caller did not take the text");
-    }
-    const char *path = output && output->path ? output->path : "-";
-    return sf_file_write(path, text->text, text->length, diag);
+    sf_output own;
+    SF_TRY(SF_TAKE(sf_output, output, &own, diag));
+    if (!own.write)
+        return sf_file_write(own.path ? own.path : "-", text->text, text->length, diag);
+    if (text->length == 0 || own.write(own.context, text->text, text->length))
+        return SF_OK;
+    return sf_fail(diag, SF_EIO, SF_NOWHERE, "the caller did not take the text");
 }
 
 /* The length of what our reports have besides text: a line end, or a code of the terminal. */

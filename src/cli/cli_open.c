@@ -9,7 +9,7 @@
 sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load_options *load,
                               sf_diag *diag, sf_graph **out)
 {
-    sf_plan_origin origin;
+    sf_plan_origin origin = {.size = sizeof origin};
     sf_status status = sf_plan_load_step(plan, given, load, diag, out);
     if (status != SF_OK && !given && strcmp(plan, "-") != 0 &&
         sf_plan_origin_of(plan, NULL, &origin) == SF_OK) /* else it is the plan that is wrong */
@@ -20,7 +20,7 @@ sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load
 /* Costs are of the cluster that the plan was made for, if it says one. */
 static sf_status take_passes(const sf_cli_split *split, sf_plan *plan, sf_diag *diag)
 {
-    sf_plan_origin origin = {0};
+    sf_plan_origin origin = {.size = sizeof origin};
     sf_cluster *cluster = NULL;
     sf_status status = SF_OK;
     if (!split->passes)
@@ -44,8 +44,8 @@ static sf_status run_schedule(const sf_cli_split *split, sf_diag *diag, sf_graph
     sf_graph *made = NULL;
     script.ranks = sf_cli_script_ranks(split->ranks);
     SF_TRY(sf_cli_run_script(&script, *graph, diag, &list));
-    sf_status status =
-        sf_primitives_pin(list, &(sf_plan_spec){.ranks = (int)split->ranks}, diag, out);
+    sf_status status = sf_primitives_pin(
+        list, &(sf_plan_spec){.size = sizeof(sf_plan_spec), .ranks = (int)split->ranks}, diag, out);
     if (status == SF_OK && sf_primitives_graph(list) != *graph)
         status = sf_primitives_copy_graph(list, diag, &made);
     sf_primitives_free(list);
@@ -151,7 +151,7 @@ static sf_status open_cluster(const sf_cli_pricing *pricing, const sf_plan *plan
 
 sf_status sf_cli_open_priced(const sf_cli_pricing *pricing, sf_diag *diag, sf_cli_priced *out)
 {
-    sf_plan_origin origin;
+    sf_plan_origin origin = {.size = sizeof origin};
     *out = (sf_cli_priced){0};
     SF_TRY(sf_plan_origin_of(pricing->plan, diag, &origin));
     SF_TRY(sf_cli_load_planned(pricing->plan, pricing->step, &pricing->load, diag, &out->graph));

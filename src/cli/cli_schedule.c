@@ -33,7 +33,8 @@ sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, 
     char name[SF_CLI_SHOWN];
     SF_TRY(sf_primitives_new(graph, diag, out));
     sf_status status = sf_script_run(
-        script->path, &(sf_script_options){.unsafe = script->unsafe, .ranks = script->ranks}, *out,
+        script->path,
+        &SF_OPTIONS(sf_script_options, .unsafe = script->unsafe, .ranks = script->ranks), *out,
         diag);
     if (status != SF_OK) {
         sf_primitives_free(*out);

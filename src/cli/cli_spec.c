@@ -7,6 +7,8 @@
 void sf_cli_add_making(sf_cli_table *table, sf_cli_making *making)
 {
     sf_plan_spec *spec = &making->spec;
+    spec->size = sizeof *spec;
+    making->show.size = sizeof making->show;
     const sf_cli_option shared[] = {
         {SF_OPT_MESH, &spec->mesh,
          "axes of the mesh and their sizes, as in data=2,model=4 (default: from the recipe; plan "

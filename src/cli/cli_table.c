@@ -64,6 +64,7 @@ void sf_cli_add_option(sf_cli_table *table, const sf_cli_option *option)
 
 static void add_load(sf_cli_table *table, sf_load_options *load)
 {
+    load->size = sizeof *load;
     const sf_cli_option shared[] = {
         {SF_OPT_UNROLL, &table->unroll,
          "unroll loops of up to N iterations (0: none; default: 256, and 2048 where that makes at "

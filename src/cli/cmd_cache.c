@@ -7,7 +7,7 @@
 
 int sf_cli_cache(int argc, char **argv)
 {
-    sf_show_options show = {0};
+    sf_show_options show = {.size = sizeof show};
     bool clear = false;
     const sf_cli_option options[] = {
         {SF_OPT_CLEAR, &clear, "remove all cached files"},

@@ -31,7 +31,7 @@ static sf_status calibrate(const sf_calibrate_options *options, const char *outp
     if (status != SF_OK || !cluster)
         return status;
     if (output)
-        status = sf_cluster_save(cluster, &(sf_output){.path = output}, diag);
+        status = sf_cluster_save(cluster, &SF_OPTIONS(sf_output, .path = output), diag);
     if (status == SF_OK && (!output || strcmp(output, "-") != 0))
         status = sf_cluster_show(cluster, show, NULL, diag);
     sf_cluster_free(cluster);
@@ -40,8 +40,8 @@ static sf_status calibrate(const sf_calibrate_options *options, const char *outp
 
 int sf_cli_calibrate(int argc, char **argv)
 {
-    sf_calibrate_options calibrate_options = {0};
-    sf_show_options show = {0};
+    sf_calibrate_options calibrate_options = {.size = sizeof calibrate_options};
+    sf_show_options show = {.size = sizeof show};
     const char *output = NULL;
     int64_t ranks = UNSAID, threads = 0;
     const sf_cli_option options[] = {

@@ -21,7 +21,7 @@ static sf_status show(const char *what, const char *measured, const sf_show_opti
 int sf_cli_cluster(int argc, char **argv)
 {
     const char *what = NULL, *measured = NULL;
-    sf_show_options show_options = {0};
+    sf_show_options show_options = {.size = sizeof show_options};
     const sf_cli_option options[] = {
         {SF_OPT_JSON, &show_options.json,
          "print the cluster as a cluster file; without CLUSTER, the names in the library"},

@@ -18,7 +18,7 @@ static sf_status convert(const char *from, const sf_load_options *load, const sf
         status = sf_cli_run_script(script, step, diag, &list);
     if (status == SF_OK)
         status = sf_save_stablehlo(list ? sf_primitives_graph(list) : step,
-                                   &(sf_output){.path = to}, diag);
+                                   &SF_OPTIONS(sf_output, .path = to), diag);
     sf_primitives_free(list);
     sf_graph_free(step);
     return status;
@@ -26,7 +26,7 @@ static sf_status convert(const char *from, const sf_load_options *load, const sf
 
 int sf_cli_convert(int argc, char **argv)
 {
-    sf_load_options load = {0};
+    sf_load_options load = {.size = sizeof load};
     const char *from, *to = "-";
     sf_cli_script script = {0};
     int64_t ranks = 0;

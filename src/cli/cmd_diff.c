@@ -26,7 +26,7 @@ static sf_status diff_with(const struct job *job, const sf_graph *graph, sf_diag
 /* The step is the one that a plan names, unless said otherwise. */
 static sf_status diff(const struct job *job, sf_diag *diag)
 {
-    sf_plan_origin left;
+    sf_plan_origin left = {.size = sizeof left};
     sf_graph *graph;
     SF_TRY(sf_plan_origin_of(job->left, diag, &left));
     SF_TRY(sf_cli_load_planned(*left.step ? job->left : job->right, job->step, &job->load, diag,
@@ -38,7 +38,7 @@ static sf_status diff(const struct job *job, sf_diag *diag)
 
 int sf_cli_diff(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.load.size = sizeof job.load, .show.size = sizeof job.show};
     const sf_cli_option options[] = {
         {SF_OPT_STEP, &job.step,
          "the step (default: the file that one of the plans was made from)"},

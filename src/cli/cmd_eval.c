@@ -28,8 +28,8 @@ static sf_status evaluate_step(const char *step, const sf_load_options *load,
 
 int sf_cli_eval(int argc, char **argv)
 {
-    sf_load_options load = {0};
-    sf_eval_options eval = {0};
+    sf_load_options load = {.size = sizeof load};
+    sf_eval_options eval = {.size = sizeof eval};
     int64_t threads = 0;
     const char *step;
     const sf_cli_option options[] = {

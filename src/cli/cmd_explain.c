@@ -25,7 +25,7 @@ static sf_status explain(const struct job *job, sf_diag *diag)
 
 int sf_cli_explain(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.show.size = sizeof job.show};
     const sf_cli_option options[] = {
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
         {SF_OPT_CLUSTER, &job.what.cluster,

@@ -5,7 +5,7 @@
 
 int sf_cli_passes(int argc, char **argv)
 {
-    sf_show_options show = {0};
+    sf_show_options show = {.size = sizeof show};
     const sf_cli_option options[] = {
         {SF_OPT_JSON, &show.json, "print JSON"},
     };

@@ -61,7 +61,8 @@ static sf_status pin(const struct job *job, sf_diag *diag)
         if (status == SF_OK)
             status = sf_plan_check(plan, graph, 0, diag);
         if (status == SF_OK && job->making.output)
-            status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
+            status =
+                sf_plan_save(plan, graph, &SF_OPTIONS(sf_output, .path = job->making.output), diag);
         if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
             status = sf_plan_show(plan, graph, &job->making.show, NULL, diag);
     }

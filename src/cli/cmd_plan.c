@@ -63,7 +63,8 @@ static sf_status search(struct job *job, const sf_graph *graph, const sf_cluster
     if (job->terminal)
         fprintf(stderr, "\r\033[K");
     if (status == SF_OK && job->making.output)
-        status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
+        status =
+            sf_plan_save(plan, graph, &SF_OPTIONS(sf_output, .path = job->making.output), diag);
     if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
         status = sf_plan_explain(plan, graph, cluster, NULL, &job->making.show, NULL, diag);
     sf_plan_free(plan);
@@ -103,7 +104,7 @@ static void keep_what_is_freed(void)
 
 int sf_cli_plan(int argc, char **argv)
 {
-    struct job job = {.plan = {.margin = SF_PLAN_MARGIN}};
+    struct job job = {.plan = {.size = sizeof job.plan, .margin = SF_PLAN_MARGIN}};
     int64_t level = 3, threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
@@ -151,7 +152,7 @@ int sf_cli_plan(int argc, char **argv)
     job.plan.level = (int)level;
     job.plan.threads = (int)threads;
     job.plan.cluster_name = job.cluster;
-    sf_output standard = {0};
+    sf_output standard = {.size = sizeof standard};
     job.plan.misfit = job.making.show.json ? &standard : NULL;
     job.plan.listener = print_progress;
     job.plan.context = &job;

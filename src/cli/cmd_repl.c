@@ -96,7 +96,7 @@ static sf_status open_step(const struct job *job, sf_diag *diag)
 
 int sf_cli_repl(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.with.size = sizeof job.with};
     int64_t ranks = 0;
     const sf_cli_option options[] = {
         {SF_OPT_RANKS, &ranks, "value of sheaf.ranks"},

@@ -14,7 +14,7 @@ struct job {
 static sf_status report(const struct job *job, sf_diag *diag)
 {
     sf_cli_priced priced;
-    sf_output output = {.path = job->output};
+    sf_output output = {.size = sizeof output, .path = job->output};
     SF_TRY(sf_cli_try_output(job->output, job->what.plan, job->what.step, diag));
     SF_TRY(sf_cli_try_output(job->output, job->options.against, job->what.cluster, diag));
     sf_status status = sf_cli_open_priced(&job->what, diag, &priced);
@@ -27,7 +27,7 @@ static sf_status report(const struct job *job, sf_diag *diag)
 
 int sf_cli_report(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.options.size = sizeof job.options};
     const sf_cli_option options[] = {
         {SF_OPT_OUTPUT, &job.output, "write the page to FILE; - is standard output"},
         {SF_OPT_AGAINST, &job.options.against,

@@ -143,7 +143,9 @@ static sf_status run(struct job *job, sf_diag *diag)
 
 int sf_cli_run(int argc, char **argv)
 {
-    struct job job = {.options = {.steps = 10, .data = "synthetic", .listener = print_event}};
+    struct job job = {
+        .options = {
+            .size = sizeof job.options, .steps = 10, .data = "synthetic", .listener = print_event}};
     int64_t threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_PLAN, &job.split.plan,

@@ -51,8 +51,8 @@ static bool is_ops(int argc, char **argv)
 
 int sf_cli_show(int argc, char **argv)
 {
-    sf_load_options load = {0};
-    sf_show_options options = {0};
+    sf_load_options load = {.size = sizeof load};
+    sf_show_options options = {.size = sizeof options};
     int64_t depth = 0;
     bool ops = false, program = false;
     const sf_cli_option list[] = {

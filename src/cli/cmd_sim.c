@@ -14,9 +14,11 @@ struct job {
 static sf_status simulate(const struct job *job, sf_diag *diag)
 {
     sf_cli_priced priced;
-    sf_output trace = {.path = job->trace};
-    sf_sim_options options = {
-        .trace = job->trace ? &trace : NULL, .ranks = (int)job->ranks, .against = job->against};
+    sf_output trace = {.size = sizeof trace, .path = job->trace};
+    sf_sim_options options = {.size = sizeof options,
+                              .trace = job->trace ? &trace : NULL,
+                              .ranks = (int)job->ranks,
+                              .against = job->against};
     SF_TRY(sf_cli_try_output(job->trace, job->what.plan, job->what.step, diag));
     sf_status status = sf_cli_open_priced(&job->what, diag, &priced);
     if (status == SF_OK)
@@ -28,7 +30,7 @@ static sf_status simulate(const struct job *job, sf_diag *diag)
 
 int sf_cli_sim(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.show.size = sizeof job.show};
     const sf_cli_option options[] = {
         {SF_OPT_TRACE, &job.trace,
          "write the timeline to FILE, for Perfetto (ui.perfetto.dev) or chrome://tracing"},

@@ -110,7 +110,7 @@ static sf_status report(const struct job *job, const sf_solution *found, sf_diag
         print_summary(job, found);
     }
     if (job->output && found->feasible)
-        return sf_solution_save(found, &(sf_output){.path = job->output}, diag);
+        return sf_solution_save(found, &SF_OPTIONS(sf_output, .path = job->output), diag);
     return SF_OK;
 }
 
@@ -140,7 +140,7 @@ static sf_status solve(struct job *job, bool *feasible, sf_diag *diag)
 
 int sf_cli_solve(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.solve.size = sizeof job.solve};
     int64_t threads = 0, seed = 0;
     double gap = 0;
     const sf_cli_option options[] = {

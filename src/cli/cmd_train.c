@@ -185,7 +185,7 @@ static sf_status train(const sf_cli_split *split, sf_train_options *options, sf_
 {
     sf_graph *graph;
     sf_plan *plan;
-    sf_train_report report;
+    sf_train_report report = {.size = sizeof report};
     sf_status status = sf_cli_open(split, diag, &graph, &plan);
     options->plan = plan;
     options->limit = split->limit;
@@ -214,11 +214,11 @@ static bool find_order(const char *text, sf_train_order *out)
 int sf_cli_train(int argc, char **argv)
 {
     sf_cli_split split = {0};
-    sf_train_options train_options = {0};
+    sf_train_options train_options = {.size = sizeof train_options};
     /* Launchers give processes terminals of their own and write down all that goes there. */
     struct display display = {.terminal = isatty(STDOUT_FILENO) && sf_ranks_started() == 0};
     const char *resume = NULL, *order = NULL;
-    sf_output profile = {0};
+    sf_output profile = {.size = sizeof profile};
     int64_t steps = -1, threads = 0, keep = 2, seed = -1;
     const sf_cli_option options[] = {
         {SF_OPT_STEPS, &steps, "total number of steps, including those of a resumed run"},

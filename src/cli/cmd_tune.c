@@ -31,7 +31,7 @@ static bool print_progress(void *context, const sf_event *event)
 
 static void print_trial(const sf_tune_report *report, int index)
 {
-    const sf_trial *trial = &report->trials[index];
+    const sf_trial *trial = report->trials[index];
     char shown[SF_CLI_SHOWN];
     printf("  %5d", index + 1);
     for (int v = 0; v < report->nvariables; v++)
@@ -64,10 +64,10 @@ static const sf_trial *find_trial(const sf_tune_report *report, const char *firs
                                   const char *second)
 {
     for (int i = 0; i < report->ntrials; i++) {
-        const char *const *values = report->trials[i].values;
+        const char *const *values = report->trials[i]->values;
         if (values[0] && values[1] && strcmp(values[0], first) == 0 &&
             strcmp(values[1], second) == 0)
-            return &report->trials[i];
+            return report->trials[i];
     }
     return NULL;
 }
@@ -80,7 +80,7 @@ static void print_map(const sf_tune_report *report)
         return;
     int nrows = sf_tune_values(report, 0, MOST_SHOWN, rows),
         ncolumns = sf_tune_values(report, 1, MOST_SHOWN, columns);
-    double best = report->trials[report->best].seconds;
+    double best = report->trials[report->best]->seconds;
     if (nrows == 0 || ncolumns == 0)
         return;
     printf("\nslower than the best, in percent; x: does not fit\n  %6s \\ %s\n  %6s",
@@ -104,8 +104,8 @@ static void print_report(const sf_tune_report *report)
 {
     int pruned = 0, logged = 0;
     for (int i = 0; i < report->ntrials; i++) {
-        pruned += report->trials[i].pruned;
-        logged += report->trials[i].logged;
+        pruned += report->trials[i]->pruned;
+        logged += report->trials[i]->logged;
     }
     print_table(report);
     print_map(report);
@@ -115,8 +115,8 @@ static void print_report(const sf_tune_report *report)
         printf(", %d from the log", logged);
     printf("\n");
     if (report->best >= 0)
-        printf("best: %s, %s a step\n", report->trials[report->best].setting,
-               sf_text_seconds(report->trials[report->best].seconds).at);
+        printf("best: %s, %s a step\n", report->trials[report->best]->setting,
+               sf_text_seconds(report->trials[report->best]->seconds).at);
 }
 
 static void put_trial(sf_json_writer *json, const sf_tune_report *report, const sf_trial *trial)
@@ -141,13 +141,13 @@ static sf_status print_json(void *context)
     sf_json_add_int(&json, "settings", report->points);
     sf_json_add_int(&json, "room", report->room);
     sf_json_add_string(&json, "best",
-                       report->best >= 0 ? report->trials[report->best].setting : NULL);
+                       report->best >= 0 ? report->trials[report->best]->setting : NULL);
     sf_json_add_double(&json, "seconds",
-                       report->best >= 0 ? report->trials[report->best].seconds : (double)NAN);
+                       report->best >= 0 ? report->trials[report->best]->seconds : (double)NAN);
     sf_json_key(&json, "trials");
     sf_json_begin_array(&json);
     for (int i = 0; i < report->ntrials; i++)
-        put_trial(&json, report, &report->trials[i]);
+        put_trial(&json, report, report->trials[i]);
     sf_json_end_array(&json);
     sf_json_end_object(&json);
     puts(buf.text);
@@ -169,7 +169,7 @@ static sf_status save_step(const char *plan, const sf_graph *made, sf_diag *diag
     char path[SF_PATH_SIZE], shown[SF_CLI_SHOWN];
     name_step(plan, path, sizeof path);
     *out = NULL;
-    SF_TRY(sf_save_stablehlo(made, &(sf_output){.path = path}, diag));
+    SF_TRY(sf_save_stablehlo(made, &SF_OPTIONS(sf_output, .path = path), diag));
     SF_TRY(sf_load(path, NULL, diag, out));
     fprintf(stderr, "step: %s, as the schedule makes it\n", sf_cli_shown(path, shown));
     return SF_OK;
@@ -185,8 +185,8 @@ static sf_status save_best(const struct job *job, const sf_tune_report *report,
         status = is_file ? save_step(job->output, report->step, diag, &read)
                          : sf_cli_check_unchanged(graph, report->step, job->output, diag);
     if (status == SF_OK)
-        status = sf_plan_save(report->plan, read ? read : graph, &(sf_output){.path = job->output},
-                              diag);
+        status = sf_plan_save(report->plan, read ? read : graph,
+                              &SF_OPTIONS(sf_output, .path = job->output), diag);
     sf_graph_free(read);
     return status;
 }
@@ -205,7 +205,7 @@ static sf_status tune_graph(struct job *job, const sf_graph *graph, sf_diag *dia
     }
     if (report && report->ntrials > 0 && job->page) {
         sf_status written =
-            sf_tune_page(report, job->script, &(sf_output){.path = job->page}, diag);
+            sf_tune_page(report, job->script, &SF_OPTIONS(sf_output, .path = job->page), diag);
         status = status == SF_OK ? written : status;
     }
     if (status == SF_OK && job->output)
@@ -244,7 +244,8 @@ static bool is_algorithm(const char *name)
 
 int sf_cli_tune(int argc, char **argv)
 {
-    struct job job = {.by = "sim"};
+    struct job job = {
+        .by = "sim", .with.size = sizeof job.with, .options.size = sizeof job.options};
     int64_t trials = 0, seed = 0, ranks = 0, steps = 0, threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster, "cluster to simulate plans on, as in sheaf plan"},

@@ -27,10 +27,10 @@ static int next_largest(const sf_verify_report *report, int below)
 {
     int best = -1;
     for (int i = 0; i < report->nresults; i++) {
-        double error = report->results[i].error;
-        bool taken = below >= 0 && (error > report->results[below].error ||
-                                    (!(error < report->results[below].error) && i <= below));
-        if (!taken && (best < 0 || error > report->results[best].error))
+        double error = report->results[i]->error;
+        bool taken = below >= 0 && (error > report->results[below]->error ||
+                                    (!(error < report->results[below]->error) && i <= below));
+        if (!taken && (best < 0 || error > report->results[best]->error))
             best = i;
     }
     return best;
@@ -46,7 +46,7 @@ static void print_results(const sf_verify_report *report)
     int at = next_largest(report, -1);
     char name[SF_CLI_SHOWN];
     for (int shown = 0; at >= 0 && shown < MOST_SHOWN; shown++) {
-        const sf_difference *result = &report->results[at];
+        const sf_difference *result = report->results[at];
         printf("  %-10.2e %13.6g %13.6g  %s, element %" PRId64, result->error, result->ours,
                result->theirs, sf_cli_shown(result->name, name), result->index);
         if (report->ranks > 0)
@@ -61,8 +61,8 @@ static int64_t count_unstable(const sf_verify_report *report, int *results)
     int64_t elements = 0;
     *results = 0;
     for (int i = 0; i < report->nresults; i++) {
-        elements += report->results[i].unstable;
-        *results += report->results[i].unstable > 0;
+        elements += report->results[i]->unstable;
+        *results += report->results[i]->unstable > 0;
     }
     return elements;
 }
@@ -81,7 +81,7 @@ static void print_unstable(const sf_verify_report *report)
            "excused", "where");
     /* Those first that something is excused of. */
     for (int i = 0; i < 2 * report->nresults && shown < MOST_SHOWN; i++) {
-        const sf_difference *result = &report->results[i % report->nresults];
+        const sf_difference *result = report->results[i % report->nresults];
         if (result->unstable == 0 || (result->excused > 0) != (i < report->nresults))
             continue;
         printf("  %-10" PRId64 " %13" PRId64 "  %s\n", result->unstable, result->excused,
@@ -106,11 +106,11 @@ static void print_losses(const sf_verify_report *report)
 /* An error of 0 may be that of elements that are excused, or of signs of zeros: only equal bits are no error. */
 static void print_worst(const sf_verify_report *report)
 {
-    const sf_difference *worst = &report->results[report->worst];
+    const sf_difference *worst = report->results[report->worst];
     char name[SF_CLI_SHOWN];
     bool differs = false;
     for (int i = 0; i < report->nresults; i++)
-        differs = differs || report->results[i].differs;
+        differs = differs || report->results[i]->differs;
     if (!differs)
         printf(", all bits equal (tolerance %g)", worst->tolerance);
     else if (worst->error > 0)
@@ -172,8 +172,8 @@ static void put_unstable(sf_json_writer *json, const sf_verify_report *report)
     sf_json_key(json, "results");
     sf_json_begin_array(json);
     for (int i = 0; i < report->nresults; i++)
-        if (report->results[i].unstable > 0)
-            sf_json_put_string(json, report->results[i].name);
+        if (report->results[i]->unstable > 0)
+            sf_json_put_string(json, report->results[i]->name);
     sf_json_end_array(json);
     sf_json_end_object(json);
 }
@@ -197,7 +197,7 @@ static sf_status print_verify_json(void *context)
         sf_json_add_string(&json, "shrunk", printing->shrunk);
     sf_json_key(&json, "worst");
     if (report->worst >= 0)
-        put_result(&json, &report->results[report->worst], report->ranks > 0);
+        put_result(&json, report->results[report->worst], report->ranks > 0);
     else
         sf_json_put_null(&json);
     put_unstable(&json, report);
@@ -217,7 +217,7 @@ static sf_status print_verify_json(void *context)
     sf_json_key(&json, "results");
     sf_json_begin_array(&json);
     for (int i = 0; i < report->nresults; i++)
-        put_result(&json, &report->results[i], report->ranks > 0);
+        put_result(&json, report->results[i], report->ranks > 0);
     sf_json_end_array(&json);
     sf_json_end_object(&json);
     puts(buf.text);
@@ -290,8 +290,9 @@ static sf_status verify_list(const struct job *job, const sf_primitives *list, s
 {
     sf_verify_report *report;
     int culprit;
-    sf_status status = sf_primitives_verify(list, &(sf_plan_spec){.ranks = (int)job->split.ranks},
-                                            &job->options, diag, &report, &culprit);
+    sf_status status = sf_primitives_verify(
+        list, &(sf_plan_spec){.size = sizeof(sf_plan_spec), .ranks = (int)job->split.ranks},
+        &job->options, diag, &report, &culprit);
     sf_status printed = print(job, report, NULL, diag);
     sf_verify_free(report);
     return printed != SF_OK ? printed : status;
@@ -335,7 +336,7 @@ static sf_status verify_step(struct job *job, sf_diag *diag)
 
 int sf_cli_verify(int argc, char **argv)
 {
-    struct job job = {0};
+    struct job job = {.options.size = sizeof job.options};
     int64_t steps = -1, threads = 0, seed = 0;
     const sf_cli_option options[] = {
         {SF_OPT_AGAINST, &job.options.against,

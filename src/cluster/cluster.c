@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/hash.h"
 
 void sf_cluster_free(sf_cluster *cluster)
@@ -14,6 +15,7 @@ void sf_cluster_free(sf_cluster *cluster)
 
 int sf_cluster_devices(const sf_cluster *cluster)
 {
+    SF_NEED_OR(0, cluster);
     return cluster->ndevices;
 }
 

@@ -5,6 +5,7 @@
  * either order. The graph's hash combines its argument types, its results, and its nodes with effects
  * in order. Nothing else enters.
  */
+#include "base/boundary.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "ir/graph.h"
@@ -92,6 +93,7 @@ uint64_t *sf_value_hashes(const sf_graph *graph)
 
 uint64_t sf_graph_hash(const sf_graph *graph)
 {
+    SF_NEED_OR(0, graph);
     uint64_t hash = graph->hash;
     if (hash == 0)
         sf_free(hash_values(graph, &hash));

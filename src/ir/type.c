@@ -40,7 +40,10 @@ void sf_strides(int rank, const int64_t *dims, int64_t *strides)
 void sf_view_type(const sf_type *type, sf_tensor_type *out)
 {
     const sf_dtype_info *dtype = sf_dtype_get(type->dtype);
-    *out = (sf_tensor_type){
-        .dtype = dtype->name, .bytes = dtype->bytes, .rank = type->rank, .count = type->count};
+    *out = (sf_tensor_type){.size = sizeof *out,
+                            .dtype = dtype->name,
+                            .bytes = dtype->bytes,
+                            .rank = type->rank,
+                            .count = type->count};
     memcpy(out->dims, type->dims, (size_t)type->rank * sizeof *out->dims);
 }

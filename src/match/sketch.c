@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/boundary.h"
+
 sf_status sf_sketch_add(sf_sketch *sketch, const sf_sketch_node *node, sf_diag *diag)
 {
     if (sketch->nresults > 0)
@@ -13,9 +15,12 @@ sf_status sf_sketch_add(sf_sketch *sketch, const sf_sketch_node *node, sf_diag *
     return SF_OK;
 }
 
-static sf_status take_attr(sf_sketch *sketch, const sf_opdef *def, const sf_sketch_attr *given,
+static sf_status take_attr(sf_sketch *sketch, const sf_opdef *def, const sf_sketch_attr *theirs,
                            sf_diag *diag, sf_sketched_attr *out)
 {
+    sf_sketch_attr own;
+    const sf_sketch_attr *given = &own;
+    SF_TRY(SF_TAKE(sf_sketch_attr, theirs, &own, diag));
     static const char *const kinds[] = {"a number", "a list of numbers", "a text", "a constant"};
     int slot = given->name ? sf_attr_slot(def, sf_str_of(given->name)) : -1;
     if (slot < 0)
@@ -88,8 +93,8 @@ static bool is_same_op(const sf_sketch *sketch, const sf_sketch_node *a, const s
 }
 
 sf_status sf_sketch_add_op(sf_sketch *sketch, const char *op, int noperands, const int *operands,
-                           int nattrs, const sf_sketch_attr *attrs, const sf_sketch_node *like,
-                           sf_diag *diag, int *number)
+                           int nattrs, const sf_sketch_attr *const *attrs,
+                           const sf_sketch_node *like, sf_diag *diag, int *number)
 {
     sf_sketch_node node = *like;
     node.kind = SF_SKETCH_OP;
@@ -106,7 +111,7 @@ sf_status sf_sketch_add_op(sf_sketch *sketch, const char *op, int noperands, con
     node.operands = sf_arena_copy(&sketch->arena, operands, (size_t)noperands * sizeof *operands);
     sf_sketched_attr *taken = SF_ARRAY(&sketch->arena, nattrs + 1, sf_sketched_attr);
     for (int i = 0; i < nattrs; i++)
-        SF_TRY(take_attr(sketch, node.def, &attrs[i], diag, &taken[i]));
+        SF_TRY(take_attr(sketch, node.def, attrs[i], diag, &taken[i]));
     node.attrs = taken;
     for (*number = 0; *number < sketch->count; ++*number)
         if (is_same_op(sketch, &sketch->nodes[*number], &node))

@@ -46,8 +46,8 @@ struct sf_sketch {
 /* What the public functions of these names do, without a guard. An op that is there already, on the same operands, is that:
  * *number is its number. `like` has what is said of the type. */
 sf_status sf_sketch_add_op(sf_sketch *sketch, const char *op, int noperands, const int *operands,
-                           int nattrs, const sf_sketch_attr *attrs, const sf_sketch_node *like,
-                           sf_diag *diag, int *number);
+                           int nattrs, const sf_sketch_attr *const *attrs,
+                           const sf_sketch_node *like, sf_diag *diag, int *number);
 sf_status sf_sketch_add(sf_sketch *sketch, const sf_sketch_node *node, sf_diag *diag);
 sf_status sf_sketch_end(sf_sketch *sketch, int count, const int *results, sf_diag *diag);
 

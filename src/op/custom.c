@@ -277,25 +277,25 @@ static sf_status unknown_target(sf_eval *eval, const sf_op *op)
                                "platform: jax.jit(f).trace(*args).lower(lowering_platforms=...)");
 }
 
-static sf_kernel_tensor show_tensor(const sf_tensor *tensor)
-{
-    sf_kernel_tensor shown = {.data = tensor->data};
-    sf_view_type(tensor->type, &shown.type);
-    return shown;
-}
-
 static sf_status eval_kernel(sf_eval *eval, const sf_op *op, const sf_user_kernel *kernel,
                              const sf_tensor *in, sf_tensor *out)
 {
     enum { MOST_TENSORS = 64 };
     sf_kernel_tensor tensors[MOST_TENSORS];
+    sf_tensor_type types[MOST_TENSORS];
+    const sf_kernel_tensor *shown[MOST_TENSORS];
     int count = op->noperands + op->nresults;
     if (count > MOST_TENSORS)
         return sf_fail(eval->diag, SF_EUNSUPPORTED, op->loc, "kernel %s: more than %d tensors",
                        kernel->name, MOST_TENSORS);
-    for (int i = 0; i < count; i++)
-        tensors[i] = show_tensor(i < op->noperands ? &in[i] : &out[i - op->noperands]);
-    int failed = kernel->run(op->noperands, tensors, op->nresults, tensors + op->noperands);
+    for (int i = 0; i < count; i++) {
+        const sf_tensor *tensor = i < op->noperands ? &in[i] : &out[i - op->noperands];
+        sf_view_type(tensor->type, &types[i]);
+        tensors[i] =
+            (sf_kernel_tensor){.size = sizeof *tensors, .type = &types[i], .data = tensor->data};
+        shown[i] = &tensors[i];
+    }
+    int failed = kernel->run(op->noperands, shown, op->nresults, shown + op->noperands);
     return failed ? sf_fail(eval->diag, SF_EMISMATCH, op->loc, "kernel %s failed, with %d",
                             kernel->name, failed)
                   : SF_OK;

@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/boundary.h"
+
 /* Written behind its place, then counted: who reads needs no lock. */
 enum { MOST_KERNELS = 1000 };
 static const sf_user_kernel *kernels[MOST_KERNELS];
@@ -34,7 +36,9 @@ static sf_status add(const sf_user_kernel *kernel, sf_diag *diag)
 
 sf_status sf_bound_add(const sf_user_kernel *kernel, sf_diag *diag)
 {
-    if (kernel->version != SF_PLUGIN_VERSION || !kernel->name || !kernel->run)
+    SF_TRY(SF_CHECK_SIZE(sf_user_kernel, kernel, diag));
+    if (kernel->size < sizeof *kernel || kernel->version != SF_PLUGIN_VERSION || !kernel->name ||
+        !kernel->run)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "a kernel is of version %d, and has a name and a function",
                        SF_PLUGIN_VERSION);

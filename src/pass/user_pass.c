@@ -20,7 +20,8 @@ static sf_user_inst describe(const sf_pass_scope *scope, uint32_t index, const s
     int64_t bytes = 0;
     for (uint32_t j = 0; j < inst->nout; j++)
         bytes += p->buffers[inst->out[j].buffer].bytes;
-    return (sf_user_inst){.kind = kind_of(inst),
+    return (sf_user_inst){.size = sizeof(sf_user_inst),
+                          .kind = kind_of(inst),
                           .scope = inst->origin.scope,
                           .seconds = timing->end - timing->start,
                           .exposed = timing->exposed,
@@ -42,13 +43,16 @@ static sf_status run_scope(const sf_passing *passing, const sf_pass_scope *scope
     sf_arena *arena = passing->scratch;
     sf_deps deps = sf_deps_of(p, arena);
     sf_user_inst *insts = SF_ARRAY(arena, p->ninsts, sf_user_inst);
-    sf_user_passing given = {.count = (uint32_t)p->ninsts,
-                             .insts = insts,
+    const sf_user_inst **shown = SF_ARRAY(arena, p->ninsts, const sf_user_inst *);
+    sf_user_passing given = {.size = sizeof given,
+                             .count = (uint32_t)p->ninsts,
+                             .insts = shown,
                              .limit = passing->limit,
                              .runs = scope->runs,
                              .order = SF_ARRAY(arena, p->ninsts, uint32_t)};
     for (uint32_t i = 0; i < p->ninsts; i++) {
         insts[i] = describe(scope, i, &deps);
+        shown[i] = &insts[i];
         given.order[i] = i;
     }
     uint32_t *order = given.order; /* wherever it says that this is now */
@@ -78,7 +82,8 @@ static sf_status run_user(sf_passing *passing)
 
 static sf_status open_user(const char *path, sf_diag *diag, const sf_user_pass **out)
 {
-    static const sf_plugin_kind kind = {"pass", SF_USER_PASS_SYMBOL, SF_USER_PASS_VERSION};
+    static const sf_plugin_kind kind = {"pass", SF_USER_PASS_SYMBOL, SF_USER_PASS_VERSION,
+                                        sizeof(sf_user_pass)};
     const void *given;
     SF_TRY(sf_plugin_open(path, &kind, diag, &given));
     *out = given;

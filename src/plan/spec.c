@@ -97,7 +97,7 @@ static sf_status set_text(sf_plan_spec *spec, const struct field *field, const c
 {
     sf_arena arena = {0};
     sf_diag own = {0};
-    sf_plan_spec alone = {0};
+    sf_plan_spec alone = {.size = sizeof alone};
     sf_spec read;
     *text_at(&alone, field) = value;
     sf_status status = sf_spec_read(&alone, &arena, &own, &read);

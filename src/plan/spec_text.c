@@ -455,7 +455,8 @@ const char *sf_recompute_text(const sf_recompute_spec *recompute, sf_arena *aren
 void sf_spec_print(const sf_spec *spec, sf_arena *arena, sf_plan_spec *out)
 {
     sf_buf mesh = {0}, stages = {0}, co_shard = {0};
-    *out = (sf_plan_spec){.npins = spec->npins,
+    *out = (sf_plan_spec){.size = sizeof(sf_plan_spec),
+                          .npins = spec->npins,
                           .pins = spec->pins,
                           .ranks = spec->ranks,
                           .recipe = spec->recipe,

@@ -81,7 +81,7 @@ static sf_status write_cache(void *context)
 sf_status sf_cache_show(const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
     struct job job = {.output = output, .diag = diag};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_show_options, options, &job.options, diag));
     return sf_guarded(write_cache, &job, diag);
 }
 

@@ -234,8 +234,9 @@ static sf_status write_cluster(void *context)
 sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *options,
                           const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, cluster);
     struct job job = {.cluster = cluster, .output = output, .diag = diag};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_show_options, options, &job.options, diag));
     return sf_guarded(write_cluster, &job, diag);
 }
 

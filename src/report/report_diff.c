@@ -354,9 +354,10 @@ sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan
                        const char *left_name, const char *right_name,
                        const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, graph, left, right, left_name, right_name);
     struct job job = {.output = output, .diag = diag};
     job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
-    SF_TRY(sf_options_take(options, &job.d.options, sizeof job.d.options, diag));
+    SF_TRY(SF_TAKE(sf_show_options, options, &job.d.options, diag));
     job.d.options.all = job.d.options.all || job.d.options.json;
     return sf_guarded(write_diff, &job, diag);
 }

@@ -102,9 +102,10 @@ sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_c
                           const char *what, const sf_show_options *options, const sf_output *output,
                           sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph, cluster);
     struct job job = {.what = what, .output = output};
     job.e = (sf_explanation){.plan = plan, .graph = graph, .cluster = cluster, .diag = diag};
-    SF_TRY(sf_options_take(options, &job.e.options, sizeof job.e.options, diag));
+    SF_TRY(SF_TAKE(sf_show_options, options, &job.e.options, diag));
     if (!cluster)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "explaining a plan needs a cluster");
     return sf_guarded(write_explanation, &job, diag);

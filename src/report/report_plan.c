@@ -322,7 +322,8 @@ static sf_status write_plan(void *context)
 sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show_options *options,
                        const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph);
     struct job job = {.plan = plan, .graph = graph, .output = output, .diag = diag};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_show_options, options, &job.options, diag));
     return sf_guarded(write_plan, &job, diag);
 }

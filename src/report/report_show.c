@@ -42,14 +42,16 @@ static sf_status write_page(void *context)
 sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const sf_output *output,
                   sf_diag *diag)
 {
+    SF_NEED(diag, graph);
     struct job job = {.graph = graph, .output = output, .diag = diag};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_show_options, options, &job.options, diag));
     sf_warn_loose(graph, diag);
     return sf_guarded(write_page, &job, diag);
 }
 
 sf_status sf_show_program(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, graph);
     struct job job = {.graph = graph, .program = true, .output = output, .diag = diag};
     return sf_guarded(write_page, &job, diag);
 }

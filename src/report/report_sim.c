@@ -210,10 +210,11 @@ sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph, const sf_
                            const sf_sim_options *options, const sf_show_options *show,
                            const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph, cluster);
     struct job job = {.output = output, .diag = diag};
     job.r = (sf_sim_report){.plan = plan, .graph = graph, .cluster = cluster};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
-    SF_TRY(sf_options_take(show, &job.show, sizeof job.show, diag));
+    SF_TRY(SF_TAKE(sf_sim_options, options, &job.options, diag));
+    SF_TRY(SF_TAKE(sf_show_options, show, &job.show, diag));
     SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks});
     if (!cluster)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "simulating a plan needs a cluster");

@@ -56,7 +56,8 @@ static int apply_given(lua_State *L)
     sf_script *script = sf_script_of(L);
     int count = lua_gettop(L), before = sf_primitives_count(script->list);
     const char *name = lua_tostring(L, lua_upvalueindex(NAME));
-    sf_primitive note = {.kind = SF_PRIMITIVE_ANNOTATE,
+    sf_primitive note = {.size = sizeof note,
+                         .kind = SF_PRIMITIVE_ANNOTATE,
                          .module = sf_script_module_at(L, 1),
                          .name = "primitive",
                          .value = name};
@@ -79,19 +80,20 @@ static int apply_loaded(lua_State *L)
     sf_script *script = sf_script_of(L);
     const sf_user_primitive *user = lua_touserdata(L, lua_upvalueindex(1));
     const char *module = sf_script_module_at(L, 1);
-    sf_user_value values[MOST_VALUES];
-    sf_primitive place = {0};
+    const char *texts[MOST_VALUES];
+    double numbers[MOST_VALUES];
+    sf_primitive place = {.size = sizeof place};
     int count = lua_gettop(L) - 1, first, added;
     luaL_argcheck(L, count <= MOST_VALUES, MOST_VALUES + 1, "too many arguments");
     for (int i = 0; i < count; i++) {
         bool number = lua_type(L, i + 2) == LUA_TNUMBER;
-        values[i] = (sf_user_value){number ? NULL : luaL_checkstring(L, i + 2),
-                                    number ? lua_tonumber(L, i + 2) : 0};
+        texts[i] = number ? NULL : luaL_checkstring(L, i + 2);
+        numbers[i] = number ? lua_tonumber(L, i + 2) : 0;
     }
     sf_script_find_place(L, &place);
     sf_script_charge(L, 100000);
-    if (sf_primitives_apply(script->list, user, module, count, values, place.file, place.line,
-                            &script->scratch, &first, &added) != SF_OK)
+    if (sf_primitives_apply(script->list, user, module, count, texts, numbers, place.file,
+                            place.line, &script->scratch, &first, &added) != SF_OK)
         return sf_script_throw(L);
     return sf_script_push_applied(L, first, added);
 }

@@ -116,7 +116,7 @@ static sf_status open_script(const char *path, const sf_script_options *options,
                              sf_primitives *list, sf_diag *diag, sf_script *out)
 {
     *out = (sf_script){.path = path, .list = list};
-    SF_TRY(sf_options_take(options, &out->options, sizeof out->options, diag));
+    SF_TRY(SF_TAKE(sf_script_options, options, &out->options, diag));
     SF_CHECK_OPTIONS(diag, {"instructions", (double)out->options.instructions},
                      {"memory", (double)out->options.memory}, {"ranks", out->options.ranks});
     if (out->options.instructions == 0)
@@ -151,6 +151,7 @@ static sf_status read_script(void *context)
 sf_status sf_script_run(const char *path, const sf_script_options *options, sf_primitives *list,
                         sf_diag *diag)
 {
+    SF_NEED(diag, path, list);
     struct reading file = {.path = path, .diag = diag};
     sf_script script;
     SF_TRY(sf_guarded(read_script, &file, diag));
@@ -169,6 +170,8 @@ struct sf_console {
 sf_status sf_console_new(const char *name, const sf_script_options *options, sf_primitives *list,
                          sf_diag *diag, sf_console **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, name, list, out);
     *out = sf_alloc_kept(sizeof **out);
     if (!*out)
         return sf_fail(diag, SF_ENOMEM, (sf_loc){.file = name}, "not enough memory");
@@ -176,12 +179,12 @@ sf_status sf_console_new(const char *name, const sf_script_options *options, sf_
     if (status == SF_OK)
         return SF_OK;
     sf_console_free(*out);
-    *out = NULL;
     return status;
 }
 
 sf_status sf_console_run(sf_console *console, const char *text, size_t length, sf_diag *diag)
 {
+    SF_NEED(diag, console, text);
     sf_script *script = &console->script;
     script->left = script->options.instructions;
     script->line = 0;

@@ -63,9 +63,9 @@ static int push_view(lua_State *L)
     lua_setfield(L, -2, "op");
     lua_pushstring(L, op->scope);
     lua_setfield(L, -2, "scope");
-    lua_createtable(L, op->type.rank, 0);
-    for (int d = 0; d < op->type.rank; d++) {
-        lua_pushinteger(L, op->type.dims[d]);
+    lua_createtable(L, op->type->rank, 0);
+    for (int d = 0; d < op->type->rank; d++) {
+        lua_pushinteger(L, op->type->dims[d]);
         lua_rawseti(L, -2, d + 1);
     }
     lua_setfield(L, -2, "shape");
@@ -161,10 +161,13 @@ enum { MOST_INPUTS = 64 };
 static int list_types(lua_State *L, int subgraph, bool backward, sf_tensor_type *types)
 {
     const sf_primitives *list = sf_script_of(L)->list;
-    sf_subgraph_view view = sf_primitives_subgraph(list, subgraph);
+    sf_subgraph_view view = {.size = sizeof view};
+    sf_primitives_subgraph(list, subgraph, &view);
     int count = view.inputs;
     if (view.inputs + view.results > MOST_INPUTS)
         luaL_error(L, "a subgraph has more than %d inputs and results", MOST_INPUTS);
+    for (int k = 0; k < view.inputs + view.results; k++)
+        types[k].size = sizeof *types;
     for (int k = 0; k < view.inputs; k++)
         if (!sf_primitives_subgraph_input(list, subgraph, k, &types[k]))
             luaL_error(L, "the subgraph was found before the step was changed: find it again");
@@ -261,7 +264,7 @@ int sf_script_replace(lua_State *L)
     const char *module = sf_script_module_at(L, 1);
     lua_settop(L, 4);
     check_options(L, 4, (const char *const[]){"name", "backward", NULL});
-    sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE, .module = module};
+    sf_primitive said = {.size = sizeof said, .kind = SF_PRIMITIVE_REPLACE, .module = module};
     said.name = option_text(L, 4, "name");
     if (lua_type(L, 2) == LUA_TSTRING && lua_isnil(L, 3) && !strpbrk(lua_tostring(L, 2), "./")) {
         said.kernel = lua_tostring(L, 2);
@@ -285,7 +288,7 @@ int sf_script_fuse(lua_State *L)
     const char *module = sf_script_module_at(L, 1);
     lua_settop(L, 3);
     check_options(L, 3, (const char *const[]){"compiler", NULL});
-    sf_primitive said = {.kind = SF_PRIMITIVE_FUSE, .module = module};
+    sf_primitive said = {.size = sizeof said, .kind = SF_PRIMITIVE_FUSE, .module = module};
     said.value = option_text(L, 3, "compiler");
     said.subgraphs = sf_script_take_subgraphs(L, 2, &said.nsubgraphs);
     return sf_script_apply(L, &said, 1);
@@ -293,7 +296,9 @@ int sf_script_fuse(lua_State *L)
 
 static int count_ops(lua_State *L)
 {
-    lua_pushinteger(L, sf_primitives_subgraph(sf_script_of(L)->list, check_subgraph(L, 1)).ops);
+    sf_subgraph_view view = {.size = sizeof view};
+    sf_primitives_subgraph(sf_script_of(L)->list, check_subgraph(L, 1), &view);
+    lua_pushinteger(L, view.ops);
     return 1;
 }
 
@@ -301,7 +306,7 @@ static int list_ops(lua_State *L)
 {
     const sf_primitives *list = sf_script_of(L)->list;
     int number = check_subgraph(L, 1);
-    sf_op_view op;
+    sf_op_view op = {.size = sizeof op};
     lua_newtable(L);
     for (int i = 0; sf_primitives_subgraph_op(list, number, i, &op); i++) {
         lua_pushfstring(L, "%s/%s", op.scope, op.op);

@@ -46,7 +46,7 @@ int sf_script_push_module(lua_State *L, const char *above, const char *name)
     const char *path = lua_pushfstring(L, "%s%s%s", above, *above ? "/" : "", name);
     if (count_modules(L, path, 0, NULL) == 0) {
         sf_script *script = sf_script_of(L);
-        sf_primitive said = {.kind = SF_PRIMITIVE_DECOMPOSE, .module = path};
+        sf_primitive said = {.size = sizeof said, .kind = SF_PRIMITIVE_DECOMPOSE, .module = path};
         sf_primitives_add(script->list, &said, &script->scratch, NULL); /* it says what was meant */
         return sf_script_throw(L);
     }
@@ -92,8 +92,10 @@ static int shard(lua_State *L)
 {
     sf_primitive said[MOST_PARAMS];
     lua_Unsigned count = 1;
-    sf_primitive one = {
-        .kind = SF_PRIMITIVE_SHARD, .dim = check_dim(L, 3), .axis = luaL_optstring(L, 4, NULL)};
+    sf_primitive one = {.size = sizeof one,
+                        .kind = SF_PRIMITIVE_SHARD,
+                        .dim = check_dim(L, 3),
+                        .axis = luaL_optstring(L, 4, NULL)};
     one.module = check_module(L);
     if (lua_istable(L, 2)) {
         count = lua_rawlen(L, 2);
@@ -115,7 +117,8 @@ static int shard(lua_State *L)
 /* sync("forward", "reduce_scatter", 1, "model") */
 static int sync(lua_State *L)
 {
-    sf_primitive said = {.kind = SF_PRIMITIVE_SYNC,
+    sf_primitive said = {.size = sizeof said,
+                         .kind = SF_PRIMITIVE_SYNC,
                          .mode = luaL_optstring(L, 2, NULL),
                          .op = luaL_optstring(L, 3, NULL),
                          .axis = luaL_optstring(L, 5, NULL)};
@@ -127,7 +130,7 @@ static int sync(lua_State *L)
 
 static int apply_plain(lua_State *L, sf_primitive_kind kind)
 {
-    sf_primitive said = {.kind = kind, .module = check_module(L)};
+    sf_primitive said = {.size = sizeof said, .kind = kind, .module = check_module(L)};
     return sf_script_apply(L, &said, 1);
 }
 
@@ -136,7 +139,8 @@ static int checkpoint(lua_State *L)
 {
     if (lua_isnoneornil(L, 2))
         return apply_plain(L, SF_PRIMITIVE_CHECKPOINT);
-    sf_primitive said = {.kind = SF_PRIMITIVE_CHECKPOINT, .module = sf_script_module_at(L, 1)};
+    sf_primitive said = {
+        .size = sizeof said, .kind = SF_PRIMITIVE_CHECKPOINT, .module = sf_script_module_at(L, 1)};
     said.subgraphs = sf_script_take_subgraphs(L, 2, &said.nsubgraphs);
     return sf_script_apply(L, &said, 1);
 }
@@ -144,7 +148,8 @@ static int checkpoint(lua_State *L)
 /* trace{leaves = {"q", "k"}}; our graphs are flat, whatever `flatten` says. */
 static int trace(lua_State *L)
 {
-    sf_primitive said = {.kind = SF_PRIMITIVE_TRACE, .module = sf_script_module_at(L, 1)};
+    sf_primitive said = {
+        .size = sizeof said, .kind = SF_PRIMITIVE_TRACE, .module = sf_script_module_at(L, 1)};
     if (lua_istable(L, 2) && lua_getfield(L, 2, "leaves") == LUA_TTABLE) {
         luaL_Buffer names;
         lua_Unsigned count = lua_rawlen(L, -1);
@@ -180,7 +185,8 @@ static int fork_rng(lua_State *L)
 
 static int annotate(lua_State *L)
 {
-    sf_primitive said = {.kind = SF_PRIMITIVE_ANNOTATE, .name = luaL_checkstring(L, 2)};
+    sf_primitive said = {
+        .size = sizeof said, .kind = SF_PRIMITIVE_ANNOTATE, .name = luaL_checkstring(L, 2)};
     said.value = luaL_tolstring(L, 3, NULL);
     said.module = check_module(L);
     return sf_script_apply(L, &said, 1);

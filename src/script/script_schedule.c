@@ -13,7 +13,8 @@ static void *check_schedule(lua_State *L)
 static int set(lua_State *L)
 {
     check_schedule(L);
-    sf_primitive said = {.kind = SF_PRIMITIVE_SET,
+    sf_primitive said = {.size = sizeof said,
+                         .kind = SF_PRIMITIVE_SET,
                          .name = lua_tostring(L, lua_upvalueindex(1)),
                          .value = luaL_checkstring(L, 2)};
     return sf_script_apply(L, &said, 1);
@@ -54,7 +55,8 @@ static int set_mesh(lua_State *L)
 static int set_strict(lua_State *L)
 {
     check_schedule(L);
-    sf_primitive said = {.kind = SF_PRIMITIVE_SET, .name = "strict", .value = "sync"};
+    sf_primitive said = {
+        .size = sizeof said, .kind = SF_PRIMITIVE_SET, .name = "strict", .value = "sync"};
     return sf_script_apply(L, &said, 1);
 }
 
@@ -103,8 +105,9 @@ static int verify(lua_State *L)
     sf_verify_report *report;
     int culprit;
     sf_status status = sf_primitives_verify(
-        script->list, &(sf_plan_spec){.ranks = script->options.ranks},
-        &(sf_verify_options){.steps = (int)steps}, &script->scratch, &report, &culprit);
+        script->list, &(sf_plan_spec){.size = sizeof(sf_plan_spec), .ranks = script->options.ranks},
+        &(sf_verify_options){.size = sizeof(sf_verify_options), .steps = (int)steps},
+        &script->scratch, &report, &culprit);
     sf_verify_free(report);
     if (status != SF_OK)
         return sf_script_throw(L);
@@ -133,8 +136,10 @@ static int give_schedule(lua_State *L)
 static int replace_kernel(lua_State *L)
 {
     check_schedule(L);
-    sf_primitive said = {
-        .kind = SF_PRIMITIVE_REPLACE, .module = "", .kernel = luaL_checkstring(L, 2)};
+    sf_primitive said = {.size = sizeof said,
+                         .kind = SF_PRIMITIVE_REPLACE,
+                         .module = "",
+                         .kernel = luaL_checkstring(L, 2)};
     return sf_script_apply(L, &said, 1);
 }
 

@@ -84,6 +84,7 @@ static int64_t *push_numbers(lua_State *L, int at, int *count)
 typedef struct told {
     int nattrs, rank;
     sf_sketch_attr attrs[MOST_ATTRS];
+    const sf_sketch_attr *each[MOST_ATTRS];
     const int64_t *dims;
     const char *dtype;
 } told;
@@ -91,7 +92,7 @@ typedef struct told {
 /* The value of one attribute, at the top of the stack; lists stay on it, so that they live. */
 static void take_attr(lua_State *L, const char *name, sf_sketch_attr *out)
 {
-    *out = (sf_sketch_attr){.name = name, .count = -1};
+    *out = (sf_sketch_attr){.size = sizeof(sf_sketch_attr), .name = name, .count = -1};
     if (lua_isinteger(L, -1)) {
         out->integer = lua_tointeger(L, -1);
     } else if (lua_type(L, -1) == LUA_TSTRING) {
@@ -120,7 +121,9 @@ static void take_told(lua_State *L, int at, told *out)
         } else if (out->nattrs == MOST_ATTRS) {
             luaL_error(L, "more than %d attributes", MOST_ATTRS);
         } else {
-            take_attr(L, name, &out->attrs[out->nattrs++]);
+            take_attr(L, name, &out->attrs[out->nattrs]);
+            out->each[out->nattrs] = &out->attrs[out->nattrs];
+            out->nattrs++;
         }
         lua_pushvalue(L, key); /* values stay below; the walk goes on from a copy of the key */
     }
@@ -141,7 +144,7 @@ static int call_op(lua_State *L)
         operands[noperands++] = take_operand(L, i);
     if (has_table)
         take_told(L, count, &with);
-    if (sf_sketch_op(sketch, name, noperands, operands, with.nattrs, with.attrs, with.rank,
+    if (sf_sketch_op(sketch, name, noperands, operands, with.nattrs, with.each, with.rank,
                      with.dims, with.dtype, &script->scratch, &number) != SF_OK)
         return sf_script_throw(L);
     push_traced(L, number);

@@ -29,7 +29,8 @@ static int take_small(lua_State *L, int at, lua_Integer otherwise)
 static int trans(lua_State *L)
 {
     luaL_checkudata(L, 1, SPACE_KIND);
-    sf_primitive said = {.kind = SF_PRIMITIVE_TRANS,
+    sf_primitive said = {.size = sizeof said,
+                         .kind = SF_PRIMITIVE_TRANS,
                          .module = take_ops(L, 2),
                          .name = luaL_checkstring(L, 3),
                          .parts = take_small(L, 4, 1),
@@ -54,7 +55,8 @@ static int assign(lua_State *L)
         devices[i] = take_small(L, lua_gettop(L), 0);
         lua_pop(L, 1);
     }
-    sf_primitive said = {.kind = SF_PRIMITIVE_ASSIGN,
+    sf_primitive said = {.size = sizeof said,
+                         .kind = SF_PRIMITIVE_ASSIGN,
                          .module = take_ops(L, 2),
                          .microbatch = take_small(L, 4, SF_EVERY),
                          .devices = devices,
@@ -70,7 +72,8 @@ static sf_task take_task(lua_State *L, int at)
     int first = lua_gettop(L) + 1;
     for (int i = 1; i <= 4; i++)
         lua_rawgeti(L, at, i);
-    return (sf_task){.ops = take_ops(L, first),
+    return (sf_task){.size = sizeof(sf_task),
+                     .ops = take_ops(L, first),
                      .pass = (sf_pass)luaL_checkoption(L, first + 1, "forward", passes),
                      .microbatch = take_small(L, first + 2, SF_EVERY),
                      .round = take_small(L, first + 3, 0)};
@@ -81,7 +84,8 @@ static int order(lua_State *L)
 {
     luaL_checkudata(L, 1, SPACE_KIND);
     sf_task before = take_task(L, 2), after = take_task(L, 3);
-    sf_primitive said = {.kind = SF_PRIMITIVE_ORDER, .before = &before, .after = &after};
+    sf_primitive said = {
+        .size = sizeof said, .kind = SF_PRIMITIVE_ORDER, .before = &before, .after = &after};
     return sf_script_apply(L, &said, 1);
 }
 
@@ -90,7 +94,7 @@ int sf_script_give_space(lua_State *L)
 {
     lua_Integer devices = luaL_optinteger(L, 1, sf_script_of(L)->options.ranks);
     luaL_argcheck(L, devices >= 1, 1, "say how many devices there are, or run it with -n");
-    sf_primitive said = {.kind = SF_PRIMITIVE_SET, .name = "devices"};
+    sf_primitive said = {.size = sizeof said, .kind = SF_PRIMITIVE_SET, .name = "devices"};
     said.value = lua_pushfstring(L, "%I", (LUAI_UACINT)devices);
     sf_script_apply(L, &said, 1);
     lua_newuserdatauv(L, 0, 0);

@@ -39,14 +39,14 @@ static sf_status hash_file(void *context)
 sf_status sf_tune_script(const sf_graph *graph, const char *path, const sf_script_options *script,
                          const sf_tune_options *options, sf_diag *diag, sf_tune_report **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, path, out);
     struct tuned job = {.path = path};
     struct hashing file = {.path = path, .diag = diag};
     sf_tune_options given;
-    *out = NULL;
-    SF_TRY(sf_options_take(script, &job.options, sizeof job.options, diag));
-    SF_TRY(sf_options_take(options, &given, sizeof given, diag));
+    SF_TRY(SF_TAKE(sf_script_options, script, &job.options, diag));
+    SF_TRY(SF_TAKE(sf_tune_options, options, &given, diag));
     SF_TRY(sf_guarded(hash_file, &file, diag));
     given.program = file.hash;
-    given.size = 0;
     return sf_tune(graph, apply_script, &job, &given, diag, out);
 }

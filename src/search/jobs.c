@@ -410,12 +410,12 @@ static sf_status collect_plan(search *s, job *j)
 static void say_progress(search *s)
 {
     char text[96];
-    if (!s->options->listener || atomic_load(&s->asked))
+    if (!sf_is_heard(&s->options->audience) || atomic_load(&s->asked))
         return;
     snprintf(text, sizeof text, "%s: %zu of %zu", s->stage, s->first + atomic_load(&s->done),
              s->njobs);
     sf_event event = {.size = sizeof event, .kind = SF_EVENT_STAGE, .text = text};
-    if (!s->options->listener(s->options->context, &event))
+    if (!sf_tell(&s->options->audience, &event))
         atomic_store(&s->asked, true);
 }
 

@@ -31,7 +31,8 @@ enum { MOST_TRIES = 5, MOST_SPARED_TRIES = 3 };
 
 bool sf_ground_is_over(const sf_ground *ground)
 {
-    return sf_now() > ground->deadline || (ground->asked && atomic_load(ground->asked));
+    return sf_now() > ground->deadline || (ground->asked && atomic_load(ground->asked)) ||
+           sf_interrupt_is_raised(ground->interrupt);
 }
 
 bool sf_priced_better(const sf_priced *a, const sf_priced *b)

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+#include "base/listen.h"
 #include "search/axis/axis.h"
 #include "search/price/price.h"
 
@@ -32,6 +33,7 @@ typedef struct sf_ground {
     double gap; /* at which the solver may stop */
     /* On sf_now, HUGE_VAL: none; past it no axis is begun, but for the first round of a cold beginning. */
     double deadline;
+    const sf_interrupt *interrupt; /* or NULL: the same */
     atomic_bool *asked; /* or NULL: somebody asked to stop, as if the deadline had passed */
     int nspaces;        /* one for each size of an axis to solve */
     const sf_axis_space **spaces;

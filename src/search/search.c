@@ -495,6 +495,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                            .gap = SOLVER_GAP,
                            .deadline = options->deadline > 0 ? options->deadline : HUGE_VAL,
                            .asked = &s.asked,
+                           .interrupt = options->audience.interrupt,
                            .spaces = s.spaces,
                            .npins = options->npins,
                            .pins = options->pins};

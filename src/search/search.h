@@ -30,6 +30,7 @@
 #ifndef SF_SEARCH_SEARCH_H
 #define SF_SEARCH_SEARCH_H
 
+#include "base/listen.h"
 #include "plan/spec.h"
 #include "search/refine.h"
 #include "sheaf/event.h"
@@ -82,8 +83,7 @@ typedef struct sf_search_options {
     bool spares;  /* estimates leave out what could be computed again: programs tell what must be */
     double known; /* seconds of a plan that fits, which was found before; 0: none is known */
     sf_threads *threads;
-    sf_listener *listener; /* called on the calling thread; or NULL. False: as if time were up */
-    void *context;
+    sf_audience audience;   /* stopping the search is as if time were up */
     sf_search_spent *spent; /* or NULL: it grows by what the search does */
 } sf_search_options;
 

@@ -22,7 +22,8 @@
 
 static sf_status fail_at_path(const char *path, const char *what, sf_diag *diag)
 {
-    return sf_fail(diag, SF_EIO, (sf_loc){path, 0, 0}, "%s: %s", what, strerror(errno));
+    return sf_fail(diag, sf_status_of_errno(), (sf_loc){path, 0, 0}, "%s: %s", what,
+                   strerror(errno));
 }
 
 /* DIRECTORY/NAME; SF_EIO when that is too long. */

@@ -71,7 +71,8 @@ sf_status sf_checkpoint_find(const char *path, char out[SF_PATH_SIZE], sf_diag *
         return SF_OK;
     DIR *directory = opendir(path);
     if (!directory && errno != ENOENT)
-        return sf_fail(diag, SF_EIO, (sf_loc){path, 0, 0}, "cannot open: %s", strerror(errno));
+        return sf_fail(diag, sf_status_of_errno(), (sf_loc){path, 0, 0}, "cannot open: %s",
+                       strerror(errno));
     int64_t most = -1;
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
         char candidate[SF_PATH_SIZE];

@@ -41,7 +41,8 @@ static sf_status open_data_source(sf_data *data, sf_diag *diag)
     if (strcmp(source, "synthetic") == 0 || strncmp(source, "synthetic:", 10) == 0)
         return sf_data_open_synthetic(data, diag);
     if (stat(source, &info) != 0)
-        return sf_fail(diag, SF_EIO, (sf_loc){source, 0, 0}, "cannot open: %s", strerror(errno));
+        return sf_fail(diag, sf_status_of_errno(), (sf_loc){source, 0, 0}, "cannot open: %s",
+                       strerror(errno));
     if (S_ISDIR(info.st_mode) || ends_with(source, ".safetensors"))
         return sf_data_open_batches(data, S_ISDIR(info.st_mode), diag);
     return sf_data_open_tokens(data, diag);

@@ -179,7 +179,7 @@ static sf_status list_files(sf_data *data, sf_diag *diag, const char ***out, siz
     size_t capacity = 0;
     *count = 0;
     if (!directory)
-        return sf_fail(diag, SF_EIO, loc, "cannot open: %s", strerror(errno));
+        return sf_fail(diag, sf_status_of_errno(), loc, "cannot open: %s", strerror(errno));
     for (struct dirent *entry; (entry = readdir(directory));) {
         size_t length = strlen(entry->d_name), whole = strlen(source) + length + 2;
         if (entry->d_name[0] == '.' || length <= strlen(ending) ||

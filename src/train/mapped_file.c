@@ -19,7 +19,7 @@ static sf_status map_file(int fd, struct sf_mapping *mapping, sf_loc loc, sf_dia
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
-        return sf_fail(diag, SF_EIO, loc, "cannot read: %s", strerror(errno));
+        return sf_fail(diag, sf_status_of_errno(), loc, "cannot read: %s", strerror(errno));
     if (!S_ISREG(info.st_mode))
         return sf_fail(diag, SF_EIO, loc, "is no regular file");
     if ((uint64_t)info.st_size >= SIZE_MAX / 2)
@@ -29,7 +29,7 @@ static sf_status map_file(int fd, struct sf_mapping *mapping, sf_loc loc, sf_dia
         return SF_OK;
     void *at = mmap(NULL, mapping->length, PROT_READ, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED)
-        return sf_fail(diag, SF_EIO, loc, "cannot map it: %s", strerror(errno));
+        return sf_fail(diag, sf_status_of_errno(), loc, "cannot map it: %s", strerror(errno));
     mapping->at = at;
     return SF_OK;
 }
@@ -44,7 +44,7 @@ sf_status sf_mappings_add(sf_mappings *mappings, const char *path, sf_str *out, 
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     sf_status status = SF_OK;
     if (fd < 0)
-        status = sf_fail(diag, SF_EIO, loc, "cannot open: %s", strerror(errno));
+        status = sf_fail(diag, sf_status_of_errno(), loc, "cannot open: %s", strerror(errno));
     else
         status = map_file(fd, mapping, loc, diag);
     if (fd >= 0)

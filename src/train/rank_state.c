@@ -1,5 +1,7 @@
 #include "train/rank_state.h"
 
+#include <string.h>
+
 #include "ir/name.h"
 #include "pass/agree_passes.h"
 
@@ -136,6 +138,26 @@ sf_status sf_rank_state_read(sf_rank_state *rank_state, uint32_t argument, void 
     SF_TRY(sf_engine_lend(rank_state->runner.engine, argument, false, diag, &shard));
     SF_TRY(sf_rank_shards_join(&rank_state->shards, argument, shard.data, type, whole,
                                rank_state->options.comm, diag));
+    return sf_engine_give_back(rank_state->runner.engine, argument, diag);
+}
+
+sf_status sf_rank_state_write_shard(sf_rank_state *rank_state, uint32_t argument, const void *data,
+                                    size_t bytes, sf_diag *diag)
+{
+    sf_tensor shard;
+    SF_TRY(sf_engine_lend(rank_state->runner.engine, argument, true, diag, &shard));
+    SF_ASSERT((int64_t)bytes <= sf_type_bytes(shard.type));
+    memcpy(shard.data, data, bytes);
+    return sf_engine_give_back(rank_state->runner.engine, argument, diag);
+}
+
+sf_status sf_rank_state_read_shard(sf_rank_state *rank_state, uint32_t argument, void *data,
+                                   size_t bytes, sf_diag *diag)
+{
+    sf_tensor shard;
+    SF_TRY(sf_engine_lend(rank_state->runner.engine, argument, false, diag, &shard));
+    SF_ASSERT((int64_t)bytes <= sf_type_bytes(shard.type));
+    memcpy(data, shard.data, bytes);
     return sf_engine_give_back(rank_state->runner.engine, argument, diag);
 }
 

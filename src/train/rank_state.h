@@ -52,6 +52,12 @@ sf_status sf_rank_state_hand_in(sf_rank_state *rank_state, sf_diag *diag);
 sf_status sf_rank_state_write(sf_rank_state *rank_state, uint32_t argument, const void *whole,
                               sf_diag *diag);
 
+/* Takes this rank's shard of an argument, row-major, and hands it out; `bytes` are those of the boxes that make it up. */
+sf_status sf_rank_state_write_shard(sf_rank_state *rank_state, uint32_t argument, const void *shard,
+                                    size_t bytes, sf_diag *diag);
+sf_status sf_rank_state_read_shard(sf_rank_state *rank_state, uint32_t argument, void *shard,
+                                   size_t bytes, sf_diag *diag);
+
 /* Puts this rank's pieces where they belong in a whole tensor. Ranks that are threads share it, and each part of it is
  * written by one of them; those that are processes call this together, and each gets all of it. A result is one of the
  * last step. */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/listen.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/output.h"
@@ -15,6 +16,7 @@
 static sf_train_progress progress_of(const sf_training *run, double seconds)
 {
     sf_train_progress progress = {
+        .size = sizeof progress,
         .seconds = seconds,
         .computed = run->computed,
         .counts_tokens = run->data.counts_tokens,
@@ -36,7 +38,8 @@ static sf_train_progress progress_of(const sf_training *run, double seconds)
 /* Tells the listener, one rank in each process; once it wants to stop, that holds. */
 static void tell_listener(sf_training *run, sf_event_kind kind, double seconds, const char *text)
 {
-    if (!run->options.listener || !sf_comm_leads(run->comm))
+    sf_audience audience = {run->options.listener, run->options.context, run->options.interrupt};
+    if (!sf_is_heard(&audience) || !sf_comm_leads(run->comm))
         return;
     sf_train_progress progress = progress_of(run, seconds);
     sf_event event = {.size = sizeof event,
@@ -47,7 +50,7 @@ static void tell_listener(sf_training *run, sf_event_kind kind, double seconds, 
                       .steps = run->options.steps,
                       .loss = run->report.loss,
                       .train = &progress};
-    if (!run->options.listener(run->options.context, &event))
+    if (!sf_tell(&audience, &event))
         run->asked = true;
 }
 

@@ -8,7 +8,8 @@
 
 static sf_status fail_log(const sf_log *log, const char *what, sf_diag *diag)
 {
-    return sf_fail(diag, SF_EIO, (sf_loc){log->path, 0, 0}, "%s: %s", what, strerror(errno));
+    return sf_fail(diag, sf_status_of_errno(), (sf_loc){log->path, 0, 0}, "%s: %s", what,
+                   strerror(errno));
 }
 
 /* A machine that lost power may have left half a line. */

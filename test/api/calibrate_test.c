@@ -19,8 +19,11 @@ static sf_cluster *calibrate(int ranks, int threads, double seconds)
 {
     sf_cluster *cluster = NULL;
     sf_diag *diag = sf_diag_new();
-    sf_calibrate_options options = {
-        .ranks = ranks, .threads = threads, .seconds = seconds, .largest = 1 << 16};
+    sf_calibrate_options options = {.size = sizeof options,
+                                    .ranks = ranks,
+                                    .threads = threads,
+                                    .seconds = seconds,
+                                    .largest = 1 << 16};
     if (sf_calibrate(&options, diag, &cluster) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);
@@ -126,7 +129,8 @@ static double processor_now(void)
 static bool reaches_large_ones(double *used)
 {
     const double largest = 4 << 20;
-    sf_calibrate_options options = {.ranks = 2, .threads = 2, .seconds = 0.2, .largest = 4 << 20};
+    sf_calibrate_options options = {
+        .size = sizeof options, .ranks = 2, .threads = 2, .seconds = 0.2, .largest = 4 << 20};
     sf_cluster *cluster = NULL;
     bool good = true;
     double began = now(), before = processor_now();
@@ -264,13 +268,15 @@ static void test_options(void **state)
 {
     (void)state;
     sf_cluster *cluster = NULL;
-    sf_calibrate_options few = {.ranks = -1}, many = {.ranks = 2, .threads = -1},
-                         small = {.ranks = 2, .largest = 100};
+    sf_calibrate_options few = {.size = sizeof few, .ranks = -1},
+                         many = {.size = sizeof many, .ranks = 2, .threads = -1},
+                         small = {.size = sizeof small, .ranks = 2, .largest = 100};
     assert_int_equal(sf_calibrate(&few, NULL, &cluster), SF_EUSAGE);
     assert_int_equal(sf_calibrate(&many, NULL, &cluster), SF_EUSAGE);
     assert_int_equal(sf_calibrate(&small, NULL, &cluster), SF_EUSAGE);
     int calls = 0;
-    sf_calibrate_options options = {.ranks = 2,
+    sf_calibrate_options options = {.size = sizeof options,
+                                    .ranks = 2,
                                     .seconds = 1e-3,
                                     .largest = 4096,
                                     .name = "mine",

@@ -51,8 +51,8 @@ static sf_status build_and_solve(sf_diag *diag, sf_solution **out)
         return status;
     status = build(choices, diag);
     if (status == SF_OK)
-        status = sf_choices_solve(choices, &(sf_solve_options){.work = 1000000, .threads = 1}, diag,
-                                  out);
+        status = sf_choices_solve(
+            choices, &SF_OPTIONS(sf_solve_options, .work = 1000000, .threads = 1), diag, out);
     sf_choices_free(choices);
     return status;
 }
@@ -81,7 +81,10 @@ static void test_again(void **state)
     assert_int_equal(sf_choices_new(diag, &choices), SF_OK);
     for (int64_t round = 1; round <= 3; round++) {
         assert_int_equal(sf_choices_add_node(choices, 2, (int64_t[]){7, round}, diag), SF_OK);
-        assert_int_equal(sf_choices_solve(choices, &(sf_solve_options){0}, diag, &solution), SF_OK);
+        assert_int_equal(sf_choices_solve(choices,
+                                          &(sf_solve_options){.size = sizeof(sf_solve_options)},
+                                          diag, &solution),
+                         SF_OK);
         assert_int_equal(solution->cost, round * (round + 1) / 2);
         assert_int_equal(solution->nodes, sf_choices_nodes(choices));
         sf_solution_free(solution);

@@ -42,8 +42,10 @@ static int free_step(void **state)
 static void test_verify(void **state)
 {
     struct count count = {.most = 2, .kind = SF_EVENT_STEP};
-    sf_verify_options options = {
-        .against = STEP ".io.safetensors", .listener = count_event, .context = &count};
+    sf_verify_options options = {.size = sizeof options,
+                                 .against = STEP ".io.safetensors",
+                                 .listener = count_event,
+                                 .context = &count};
     sf_verify_report *report;
     assert_int_equal(sf_verify(*state, &options, NULL, &report), SF_OK);
     assert_int_equal(report->nlosses, 2);
@@ -55,8 +57,9 @@ static void test_verify(void **state)
 static void test_verify_plan(void **state)
 {
     struct count count = {.most = 2, .kind = SF_EVENT_STEP};
-    sf_plan_spec pins = {.recipe = "dp", .ranks = 2};
-    sf_verify_options options = {.steps = 5, .listener = count_event, .context = &count};
+    sf_plan_spec pins = {.size = sizeof pins, .recipe = "dp", .ranks = 2};
+    sf_verify_options options = {
+        .size = sizeof options, .steps = 5, .listener = count_event, .context = &count};
     sf_verify_report *report;
     sf_plan *plan;
     assert_int_equal(sf_pin_step(*state, &pins, NULL, &plan), SF_OK);
@@ -72,7 +75,7 @@ static void test_verify_plan(void **state)
 static void test_search(void **state)
 {
     struct count patient = {.most = 1 << 30, .kind = SF_EVENT_STAGE}, hasty = patient;
-    sf_plan_options options = {.threads = 1, .listener = count_event};
+    sf_plan_options options = {.size = sizeof options, .threads = 1, .listener = count_event};
     sf_cluster *cluster;
     sf_plan *plan;
     assert_int_equal(sf_cluster_open("1x4xV100", NULL, &cluster), SF_OK);

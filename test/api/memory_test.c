@@ -110,7 +110,7 @@ static void test_each_allocation(void **state)
     sf_plan *plan = NULL;
     sf_diag *diag = sf_diag_new();
     assert_int_equal(sf_load(STEP, NULL, diag, &graph), SF_OK);
-    sf_plan_spec options = {.ranks = 4, .recipe = "zero3"};
+    sf_plan_spec options = {.size = sizeof options, .ranks = 4, .recipe = "zero3"};
     assert_int_equal(sf_pin_step(graph, &options, diag, &plan), SF_OK);
     for (int victim = 0; victim < 3; victim += 2) {
         long last = 0, gap = 1;

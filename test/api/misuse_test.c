@@ -32,20 +32,21 @@ static void test_load(void **state)
         sf_load_options options;
         int wanted;
     } rows[] = {
-        {{.unroll = INT64_MIN}, SF_OK},
-        {{.unroll = INT64_MAX}, SF_OK},
-        {{.assume_trip_count = -1}, SF_EUSAGE},
-        {{.assume_trip_count = INT64_MIN}, SF_EUSAGE},
-        {{.assume_trip_count = INT64_MAX}, ANY},
-        {{.most_nodes = -1}, ANY},
-        {{.most_nodes = 1}, SF_EUNSUPPORTED},
-        {{.sidecar = ""}, ANY},
-        {{.sidecar = "/"}, SF_EIO},
-        {{.state = ""}, ANY},
-        {{.state = "="}, ANY},
-        {{.state = "a=b=c,,"}, ANY},
-        {{.state = "99999999999=0"}, ANY},
-        {{.state = "-1=-1"}, ANY},
+        {{.size = sizeof(sf_load_options), .unroll = INT64_MIN}, SF_OK},
+        {{.size = sizeof(sf_load_options), .unroll = INT64_MAX}, SF_OK},
+        {{.size = sizeof(sf_load_options), .assume_trip_count = -1}, SF_EUSAGE},
+        {{.size = sizeof(sf_load_options), .assume_trip_count = INT64_MIN}, SF_EUSAGE},
+        {{.size = sizeof(sf_load_options), .assume_trip_count = INT64_MAX}, ANY},
+        {{.size = sizeof(sf_load_options), .most_nodes = -1}, ANY},
+        {{.size = sizeof(sf_load_options), .most_nodes = 1}, SF_EUNSUPPORTED},
+        {{.size = sizeof(sf_load_options), .sidecar = ""}, ANY},
+        {{.size = sizeof(sf_load_options), .sidecar = "/"}, SF_EIO},
+        {{.size = sizeof(sf_load_options), .state = ""}, ANY},
+        {{.size = sizeof(sf_load_options), .state = "="}, ANY},
+        {{.size = sizeof(sf_load_options), .state = "a=b=c,,"}, ANY},
+        {{.size = sizeof(sf_load_options), .state = "99999999999=0"}, ANY},
+        {{.size = sizeof(sf_load_options), .state = "-1=-1"}, ANY},
+        {{.size = 0}, SF_EUSAGE},
         {{.size = 1}, SF_EUSAGE},
         {{.size = SIZE_MAX}, SF_EUSAGE},
     };
@@ -94,7 +95,9 @@ static void test_pin(void **state)
     };
     for (int i = 0; i < COUNT(rows); i++) {
         sf_plan *out;
-        check(sf_pin_step(graph, &rows[i].spec, NULL, &out), rows[i].wanted, "sf_pin_step", i);
+        sf_plan_spec spec = rows[i].spec;
+        spec.size = sizeof spec;
+        check(sf_pin_step(graph, &spec, NULL, &out), rows[i].wanted, "sf_pin_step", i);
         sf_plan_free(out);
     }
 }
@@ -129,8 +132,12 @@ static void test_plan(void **state)
     };
     for (int i = 0; i < COUNT(rows); i++) {
         sf_plan *out;
-        check(sf_plan_search(graph, &rows[i].spec, &rows[i].options, NULL, &out), rows[i].wanted,
-              "sf_plan_search", i);
+        sf_plan_spec spec = rows[i].spec;
+        sf_plan_options options = rows[i].options;
+        spec.size = sizeof spec;
+        options.size = sizeof options;
+        check(sf_plan_search(graph, &spec, &options, NULL, &out), rows[i].wanted, "sf_plan_search",
+              i);
         sf_plan_free(out);
     }
 }
@@ -142,26 +149,51 @@ static void test_train(void **state)
         sf_train_options options;
         int wanted;
     } rows[] = {
-        {{0}, ANY},
-        {{.steps = -1, .data = "synthetic"}, SF_EUSAGE},
-        {{.steps = INT64_MIN, .data = "synthetic"}, SF_EUSAGE},
-        {{.steps = 1, .data = ""}, ANY},
-        {{.steps = 1, .data = "synthetic:0"}, ANY},
-        {{.steps = 1, .data = "synthetic:-1"}, ANY},
-        {{.steps = 1, .data = "synthetic:99999999999999999999"}, ANY},
-        {{.steps = 1, .data = "/nowhere"}, ANY},
-        {{.steps = 1, .data = "synthetic", .tokens_type = "f32"}, ANY},
-        {{.steps = 1, .data = "synthetic", .order = (sf_train_order)99}, ANY},
-        {{.steps = 1, .data = "synthetic", .init = "="}, ANY},
-        {{.steps = 1, .data = "synthetic", .set = "=,="}, ANY},
-        {{.steps = 1, .data = "synthetic", .save_every = INT64_MIN}, ANY},
-        {{.steps = 1, .data = "synthetic", .engine = "abacus"}, SF_EUSAGE},
-        {{.steps = 1, .data = "synthetic", .threads = -1}, SF_EUSAGE},
-        {{.steps = 1, .data = "synthetic", .threads = INT_MAX}, ANY},
-        {{.steps = 1, .data = "synthetic", .memory = -1}, SF_EUSAGE},
-        {{.steps = 1, .data = "synthetic", .memory = 1}, SF_ENOMEM},
-        {{.steps = 1, .data = "synthetic", .plan = plan, .limit = -1}, SF_EUSAGE},
-        {{.steps = 1, .data = "synthetic", .plan = plan, .limit = (double)NAN}, SF_EUSAGE},
+        {{.size = sizeof(sf_train_options)}, ANY},
+        {{.size = sizeof(sf_train_options), .steps = -1, .data = "synthetic"}, SF_EUSAGE},
+        {{.size = sizeof(sf_train_options), .steps = INT64_MIN, .data = "synthetic"}, SF_EUSAGE},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = ""}, ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic:0"}, ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic:-1"}, ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic:99999999999999999999"},
+         ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "/nowhere"}, ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .tokens_type = "f32"},
+         ANY},
+        {{.size = sizeof(sf_train_options),
+          .steps = 1,
+          .data = "synthetic",
+          .order = (sf_train_order)99},
+         ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .init = "="}, ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .set = "=,="}, ANY},
+        {{.size = sizeof(sf_train_options),
+          .steps = 1,
+          .data = "synthetic",
+          .save_every = INT64_MIN},
+         ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .engine = "abacus"},
+         SF_EUSAGE},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .threads = -1},
+         SF_EUSAGE},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .threads = INT_MAX},
+         ANY},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .memory = -1},
+         SF_EUSAGE},
+        {{.size = sizeof(sf_train_options), .steps = 1, .data = "synthetic", .memory = 1},
+         SF_ENOMEM},
+        {{.size = sizeof(sf_train_options),
+          .steps = 1,
+          .data = "synthetic",
+          .plan = plan,
+          .limit = -1},
+         SF_EUSAGE},
+        {{.size = sizeof(sf_train_options),
+          .steps = 1,
+          .data = "synthetic",
+          .plan = plan,
+          .limit = (double)NAN},
+         SF_EUSAGE},
     };
     for (int i = 0; i < COUNT(rows); i++)
         check(sf_train(graph, &rows[i].options, NULL, NULL), rows[i].wanted, "sf_train", i);
@@ -175,17 +207,17 @@ static void test_verify(void **state)
         sf_verify_options options;
         int wanted;
     } rows[] = {
-        {{.steps = 1, .tolerance = -1}, SF_EUSAGE},
-        {{.steps = 1, .tolerance = (double)NAN}, SF_EUSAGE},
-        {{.steps = 1, .loss_tolerance = -1}, SF_EUSAGE},
-        {{.steps = -1}, ANY},
-        {{.steps = 1, .engine = ""}, SF_EUSAGE},
-        {{.steps = 1, .threads = -1}, SF_EUSAGE},
-        {{.steps = 1, .limit = -1}, SF_EUSAGE},
-        {{.steps = 1, .limit = (double)NAN}, SF_EUSAGE},
-        {{.steps = 1, .init = "nothing"}, ANY},
-        {{.steps = 1, .data = ""}, ANY},
-        {{.steps = 1, .against = "/nowhere"}, SF_EIO},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .tolerance = -1}, SF_EUSAGE},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .tolerance = (double)NAN}, SF_EUSAGE},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .loss_tolerance = -1}, SF_EUSAGE},
+        {{.size = sizeof(sf_verify_options), .steps = -1}, ANY},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .engine = ""}, SF_EUSAGE},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .threads = -1}, SF_EUSAGE},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .limit = -1}, SF_EUSAGE},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .limit = (double)NAN}, SF_EUSAGE},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .init = "nothing"}, ANY},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .data = ""}, ANY},
+        {{.size = sizeof(sf_verify_options), .steps = 1, .against = "/nowhere"}, SF_EIO},
     };
     for (int i = 0; i < COUNT(rows); i++) {
         sf_verify_report *out;
@@ -204,12 +236,12 @@ static void test_session(void **state)
         sf_session_options options;
         int wanted;
     } rows[] = {
-        {{.engine = "abacus"}, SF_EUSAGE},
-        {{.threads = -1}, SF_EUSAGE},
-        {{.memory = -1}, SF_EUSAGE},
-        {{.memory = 1}, SF_ENOMEM},
-        {{.plan = plan, .limit = (double)NAN}, SF_EUSAGE},
-        {{0}, SF_OK},
+        {{.size = sizeof(sf_session_options), .engine = "abacus"}, SF_EUSAGE},
+        {{.size = sizeof(sf_session_options), .threads = -1}, SF_EUSAGE},
+        {{.size = sizeof(sf_session_options), .memory = -1}, SF_EUSAGE},
+        {{.size = sizeof(sf_session_options), .memory = 1}, SF_ENOMEM},
+        {{.size = sizeof(sf_session_options), .plan = plan, .limit = (double)NAN}, SF_EUSAGE},
+        {{.size = sizeof(sf_session_options)}, SF_OK},
     };
     for (int i = 0; i < COUNT(rows); i++) {
         sf_session *session;
@@ -235,8 +267,8 @@ static void test_queries(void **state)
 {
     (void)state;
     static const int odd[] = {-1, INT_MIN, INT_MAX, 1 << 20};
-    sf_tensor_type type;
-    sf_box box;
+    sf_tensor_type type = {.size = sizeof type};
+    sf_box box = {.size = sizeof box};
     char text[SF_LAYOUT_TEXT];
     for (int i = 0; i < COUNT(odd); i++) {
         assert_null(sf_graph_argument_name(graph, odd[i]));
@@ -281,23 +313,28 @@ static void test_others(void **state)
         assert_int_not_equal(status, SF_OK);
         check(status, ANY, "sf_cluster_open", i);
     }
-    static const sf_eval_options evals[] = {{.memory = -1},
-                                            {.engine = "abacus"},
-                                            {.engine = "cpu", .threads = -1},
-                                            {.inputs = "/nowhere"}};
+    static const sf_eval_options evals[] = {
+        {.size = sizeof(sf_eval_options), .memory = -1},
+        {.size = sizeof(sf_eval_options), .engine = "abacus"},
+        {.size = sizeof(sf_eval_options), .engine = "cpu", .threads = -1},
+        {.size = sizeof(sf_eval_options), .inputs = "/nowhere"}};
     for (int i = 0; i < COUNT(evals); i++) {
         sf_status status = sf_eval_file(graph, &evals[i], NULL);
         assert_int_not_equal(status, SF_OK);
         check(status, ANY, "sf_eval_file", i);
     }
-    static const sf_show_options shows[] = {{.depth = -1}, {.depth = INT_MAX}, {.width = -1},
-                                            {.width = 1},  {.file = ""},       {.size = 3}};
+    static const sf_show_options shows[] = {{.size = sizeof(sf_show_options), .depth = -1},
+                                            {.size = sizeof(sf_show_options), .depth = INT_MAX},
+                                            {.size = sizeof(sf_show_options), .width = -1},
+                                            {.size = sizeof(sf_show_options), .width = 1},
+                                            {.size = sizeof(sf_show_options), .file = ""},
+                                            {.size = 3}};
     for (int i = 0; i < COUNT(shows); i++) {
-        sf_output nowhere = {.path = "/dev/null"};
-        check(sf_show(graph, &shows[i], &nowhere, NULL), shows[i].size ? SF_EUSAGE : ANY, "sf_show",
-              i);
-        check(sf_plan_show(plan, graph, &shows[i], &nowhere, NULL), shows[i].size ? SF_EUSAGE : ANY,
-              "sf_plan_show", i);
+        sf_output nowhere = {.size = sizeof nowhere, .path = "/dev/null"};
+        check(sf_show(graph, &shows[i], &nowhere, NULL), shows[i].size == 3 ? SF_EUSAGE : ANY,
+              "sf_show", i);
+        check(sf_plan_show(plan, graph, &shows[i], &nowhere, NULL),
+              shows[i].size == 3 ? SF_EUSAGE : ANY, "sf_plan_show", i);
     }
     check(sf_plan_check(plan, graph, -1, NULL), ANY, "sf_plan_check", 0);
     check(sf_plan_check(plan, graph, 1, NULL), SF_EMISMATCH, "sf_plan_check", 1);
@@ -310,7 +347,7 @@ static void test_others(void **state)
 static int open_all(void **state)
 {
     (void)state;
-    const sf_plan_spec dp = {.recipe = "dp", .ranks = 2};
+    const sf_plan_spec dp = {.size = sizeof dp, .recipe = "dp", .ranks = 2};
     return sf_load("examples/gpt-micro.hlo", NULL, NULL, &graph) != SF_OK ||
            sf_pin_step(graph, &dp, NULL, &plan) != SF_OK ||
            sf_cluster_open("1x2xCPU", NULL, &cluster) != SF_OK;

@@ -30,7 +30,7 @@ static void test_arguments(void **state)
     const sf_graph *graph = *state;
     int params = 0, kept = 0, batch = 0;
     for (int i = 0; i < sf_graph_arguments(graph); i++) {
-        sf_tensor_type type, next;
+        sf_tensor_type type = {.size = sizeof type}, next = type;
         assert_true(sf_graph_argument_type(graph, i, &type));
         int64_t count = 1;
         for (int d = 0; d < type.rank; d++)
@@ -56,7 +56,7 @@ static void test_arguments(void **state)
 static void test_results(void **state)
 {
     const sf_graph *graph = *state;
-    sf_tensor_type type;
+    sf_tensor_type type = {.size = sizeof type};
     int loss = sf_graph_loss(graph);
     assert_true(loss >= 0 && loss < sf_graph_results(graph));
     assert_true(sf_graph_result_type(graph, loss, &type));
@@ -70,7 +70,7 @@ static void test_results(void **state)
 static void test_out_of_range(void **state)
 {
     const sf_graph *graph = *state;
-    sf_tensor_type type;
+    sf_tensor_type type = {.size = sizeof type};
     const int wrong[] = {-1, 1000000};
     for (int i = 0; i < 2; i++) {
         assert_null(sf_graph_argument_name(graph, wrong[i]));
@@ -107,7 +107,7 @@ static void test_scopes(void **state)
 /* Paints the boxes of each rank: they are its runs. */
 static void check_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank)
 {
-    sf_tensor_type type;
+    sf_tensor_type type = {.size = sizeof type};
     assert_true(sf_graph_argument_type(graph, argument, &type));
     char *painted = calloc(1, (size_t)type.count + 1),
          *expected = calloc(1, (size_t)type.count + 1);
@@ -117,7 +117,7 @@ static void check_boxes(const sf_plan *plan, const sf_graph *graph, int argument
         memset(expected + runs.global, 1, (size_t)runs.count);
     int64_t boxes = sf_plan_boxes(plan, graph, argument, rank);
     for (int64_t b = 0; b < boxes; b++) {
-        sf_box box;
+        sf_box box = {.size = sizeof box};
         assert_true(sf_plan_box(plan, graph, argument, rank, b, &box));
         assert_int_equal(box.rank, type.rank);
         int64_t count = 1;
@@ -143,9 +143,9 @@ static void test_plan(void **state)
     const sf_graph *graph = *state;
     static const char *const pins[] = {"params/*/kernel=S(0)@a", "opt/*/kernel=S(0)@a",
                                        "*/wte/embedding=S(1)@a"};
-    sf_plan_spec options = {.mesh = "a=2,b=2", .pins = pins, .npins = 3};
+    sf_plan_spec options = {.size = sizeof options, .mesh = "a=2,b=2", .pins = pins, .npins = 3};
     sf_plan *plan;
-    sf_box box;
+    sf_box box = {.size = sizeof box};
     char text[SF_LAYOUT_TEXT];
     assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);
     assert_int_equal(sf_plan_axes(plan), 2);

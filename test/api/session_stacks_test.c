@@ -34,10 +34,11 @@ static int open_all(void **state)
     (void)state;
     graph = test_step("gpt-scan-micro");
     for (int p = 0; p < PLANS; p++) {
-        if ((plans[p].stages || plans[p].recipe) &&
-            sf_pin_step(graph, &plans[p], NULL, &made[p]) != SF_OK)
+        sf_plan_spec spec = plans[p];
+        spec.size = sizeof spec;
+        if ((spec.stages || spec.recipe) && sf_pin_step(graph, &spec, NULL, &made[p]) != SF_OK)
             return 1;
-        sf_session_options options = {.plan = made[p], .threads = 1};
+        sf_session_options options = {.size = sizeof options, .plan = made[p], .threads = 1};
         if (sf_session_open(graph, &options, NULL, &sessions[p]) != SF_OK)
             return 1;
     }
@@ -60,7 +61,7 @@ static int close_all(void **state)
 /* What the session has of an argument; NULL where that is no state. */
 static void *read_state(sf_session *session, int argument, size_t *bytes)
 {
-    sf_tensor_type type;
+    sf_tensor_type type = {.size = sizeof type};
     if (sf_graph_argument_next(graph, argument) < 0)
         return NULL;
     assert_true(sf_graph_argument_type(graph, argument, &type));

@@ -41,7 +41,7 @@ static int remove_folder(void **state)
 static sf_plan *make_plan(const char *recipe, int ranks)
 {
     sf_plan *plan = NULL;
-    sf_plan_spec options = {.recipe = recipe, .ranks = ranks};
+    sf_plan_spec options = {.size = sizeof options, .recipe = recipe, .ranks = ranks};
     if (recipe)
         assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);
     return plan;
@@ -90,7 +90,7 @@ static void run_replay(sf_session *session, double losses[STEPS])
 
 static size_t bytes_of(int argument)
 {
-    sf_tensor_type type;
+    sf_tensor_type type = {.size = sizeof type};
     assert_true(sf_graph_argument_type(graph, argument, &type));
     return (size_t)type.count * (size_t)type.bytes;
 }
@@ -135,7 +135,8 @@ static void test_as_training(void **state)
         double trained[STEPS], ours[STEPS];
         char save[100];
         snprintf(save, sizeof save, "%s/train-%zu", folder, c);
-        sf_train_options train = {.steps = STEPS,
+        sf_train_options train = {.size = sizeof train,
+                                  .steps = STEPS,
                                   .data = VALUES,
                                   .init = VALUES,
                                   .save = save,
@@ -145,7 +146,8 @@ static void test_as_training(void **state)
                                   .listener = keep_loss,
                                   .context = trained};
         assert_int_equal(sf_train(graph, &train, NULL, NULL), SF_OK);
-        sf_session_options options = {.plan = plan, .engine = cases[c].engine, .threads = 2};
+        sf_session_options options = {
+            .size = sizeof options, .plan = plan, .engine = cases[c].engine, .threads = 2};
         sf_session *session = open_session(&options), *loaded = open_session(NULL);
         run_replay(session, ours);
         assert_memory_equal(ours, trained, sizeof ours);
@@ -163,7 +165,7 @@ static void test_tensors(void **state)
 {
     (void)state;
     sf_plan *plan = make_plan("zero3", 4);
-    sf_session_options options = {.plan = plan, .threads = 1};
+    sf_session_options options = {.size = sizeof options, .plan = plan, .threads = 1};
     sf_session *session = open_session(&options);
     assert_int_equal(sf_session_init(session, "normal:0.1", 7, NULL), SF_OK);
     for (int i = 0; i < sf_graph_arguments(graph); i++) {
@@ -206,8 +208,9 @@ static void test_checkpoints(void **state)
 {
     (void)state;
     sf_plan *four = make_plan("zero3", 4), *two = make_plan("dp", 2);
-    sf_session *a = open_session(&(sf_session_options){.plan = four}), *b = open_session(NULL),
-               *c = open_session(&(sf_session_options){.plan = two});
+    sf_session *a = open_session(&SF_OPTIONS(sf_session_options, .plan = four)),
+               *b = open_session(NULL),
+               *c = open_session(&SF_OPTIONS(sf_session_options, .plan = two));
     double losses[STEPS];
     char save[100], slashed[110], other[100];
     snprintf(save, sizeof save, "%s/saved", folder);
@@ -265,22 +268,27 @@ static void test_refused(void **state)
                   diag);
     check_refused(sf_session_run(session, -1, diag, NULL), "not negative", diag);
     sf_session_close(session);
-    check_refused(sf_session_open(graph, &(sf_session_options){.engine = "fire"}, diag, &none),
-                  "fire", diag);
+    check_refused(
+        sf_session_open(graph, &SF_OPTIONS(sf_session_options, .engine = "fire"), diag, &none),
+        "fire", diag);
     assert_null(none);
-    check_refused(sf_session_open(graph, &(sf_session_options){.threads = -1}, diag, &none),
-                  "threads", diag);
-    assert_int_equal(sf_session_open(graph, &(sf_session_options){.memory = 1000}, diag, &none),
-                     SF_ENOMEM);
-    sf_diag_clear(diag);
+    check_refused(
+        sf_session_open(graph, &SF_OPTIONS(sf_session_options, .threads = -1), diag, &none),
+        "threads", diag);
     assert_int_equal(
-        sf_session_open(graph, &(sf_session_options){.memory = 1000, .plan = plan}, diag, &none),
+        sf_session_open(graph, &SF_OPTIONS(sf_session_options, .memory = 1000), diag, &none),
         SF_ENOMEM);
+    sf_diag_clear(diag);
+    assert_int_equal(sf_session_open(graph,
+                                     &SF_OPTIONS(sf_session_options, .memory = 1000, .plan = plan),
+                                     diag, &none),
+                     SF_ENOMEM);
     sf_diag_clear(diag);
     assert_int_equal(sf_load("test/data/micro/gpt-micro.stablehlo.mlir.xz", NULL, NULL, &another),
                      SF_OK);
-    check_refused(sf_session_open(another, &(sf_session_options){.plan = plan}, diag, &none),
-                  "another step", diag);
+    check_refused(
+        sf_session_open(another, &SF_OPTIONS(sf_session_options, .plan = plan), diag, &none),
+        "another step", diag);
     sf_graph_free(another);
     sf_plan_free(plan);
     sf_diag_free(diag);
@@ -298,7 +306,8 @@ static void test_listener(void **state)
     (void)state;
     int calls = 0;
     sf_plan *plan = make_plan("dp", 2);
-    sf_session_options options = {.plan = plan, .listener = stop_at_two, .context = &calls};
+    sf_session_options options = {
+        .size = sizeof options, .plan = plan, .listener = stop_at_two, .context = &calls};
     sf_session *session = open_session(&options);
     assert_int_equal(sf_session_run(session, 5, NULL, NULL), SF_OK);
     assert_int_equal(calls, 2);
@@ -310,7 +319,7 @@ static void test_listener(void **state)
 static sf_status use_session(const char *engine, const char *save, float *data)
 {
     sf_session *session;
-    sf_session_options options = {.engine = engine, .threads = 2};
+    sf_session_options options = {.size = sizeof options, .engine = engine, .threads = 2};
     sf_status status = sf_session_open(graph, &options, NULL, &session);
     if (status == SF_OK)
         status = sf_session_init(session, "normal:0.1", 7, NULL);

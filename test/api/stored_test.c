@@ -71,7 +71,7 @@ static void test_verify(void **state)
 {
     (void)state;
     for (int i = 0; i < KINDS; i++) {
-        sf_verify_options options = {.against = path, .steps = 3};
+        sf_verify_options options = {.size = sizeof options, .against = path, .steps = 3};
         sf_verify_report *report;
         write_as(kinds[i].whole, kinds[i].real, NULL, 0);
         assert_int_equal(sf_verify(graph, &options, NULL, &report), SF_OK);
@@ -83,8 +83,8 @@ static void test_verify(void **state)
 
 static double train(const char *file, sf_diag *diag, sf_status expected)
 {
-    sf_train_options options = {.steps = 4, .data = file, .init = file};
-    sf_train_report report = {0};
+    sf_train_options options = {.size = sizeof options, .steps = 4, .data = file, .init = file};
+    sf_train_report report = {.size = sizeof report};
     assert_int_equal(sf_train(graph, &options, diag, &report), expected);
     return report.loss;
 }
@@ -122,7 +122,7 @@ static void test_refusals(void **state)
         {SF_S64, SF_F64, "out.1", 1e300, "element 3 of out.1 is", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sf_verify_options options = {.against = path, .steps = 1};
+        sf_verify_options options = {.size = sizeof options, .against = path, .steps = 1};
         sf_verify_report *report;
         sf_diag *diag = sf_diag_new();
         write_as(cases[i].whole, cases[i].real, cases[i].name, cases[i].number);
@@ -179,14 +179,14 @@ static void test_dropped_argument(void **state)
                      SF_OK);
     sf_graph *step;
     assert_int_equal(sf_load_text(text, strlen(text), "t", NULL, NULL, &step), SF_OK);
-    sf_verify_options options = {.against = path, .steps = -1};
+    sf_verify_options options = {.size = sizeof options, .against = path, .steps = -1};
     sf_verify_report *report;
     assert_int_equal(sf_verify(step, &options, NULL, &report), SF_OK);
     assert_true(report->passed);
     sf_verify_free(report);
     sf_graph_free(step);
     /* Without its state it is not clear. */
-    sf_load_options none = {.state = "none"};
+    sf_load_options none = {.size = sizeof none, .state = "none"};
     assert_int_equal(sf_load_text(text, strlen(text), "t", &none, NULL, &step), SF_OK);
     assert_int_equal(sf_verify(step, &options, NULL, &report), SF_EINPUT);
     sf_graph_free(step);

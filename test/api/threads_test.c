@@ -56,13 +56,14 @@ static bool keep_loss(void *context, const sf_event *event)
 
 static sf_status lower_step(struct worker *w, sf_diag *diag)
 {
-    sf_output output = {.write = add_text, .context = &w->program};
+    sf_output output = {.size = sizeof output, .write = add_text, .context = &w->program};
     return sf_show_program(w->shared->graph, &output, diag);
 }
 
 static sf_status train_split(struct worker *w, sf_diag *diag)
 {
-    sf_train_options options = {.steps = STEPS,
+    sf_train_options options = {.size = sizeof options,
+                                .steps = STEPS,
                                 .data = "synthetic",
                                 .threads = RANKS,
                                 .plan = w->shared->plan,
@@ -73,8 +74,11 @@ static sf_status train_split(struct worker *w, sf_diag *diag)
 
 static sf_status run_session(struct worker *w, const sf_plan *plan, double *losses, sf_diag *diag)
 {
-    sf_session_options options = {
-        .plan = plan, .threads = RANKS, .listener = keep_loss, .context = losses};
+    sf_session_options options = {.size = sizeof options,
+                                  .plan = plan,
+                                  .threads = RANKS,
+                                  .listener = keep_loss,
+                                  .context = losses};
     sf_session *session;
     sf_status status = sf_session_open(w->shared->graph, &options, diag, &session);
     if (status == SF_OK)
@@ -90,8 +94,9 @@ static sf_status run_session(struct worker *w, const sf_plan *plan, double *loss
 static sf_status plan_and_run(struct worker *w, sf_diag *diag)
 {
     const struct shared *shared = w->shared;
-    sf_plan_options options = {.cluster = shared->cluster, .level = 2, .threads = 1};
-    sf_output output = {.write = add_text, .context = &w->plan};
+    sf_plan_options options = {
+        .size = sizeof options, .cluster = shared->cluster, .level = 2, .threads = 1};
+    sf_output output = {.size = sizeof output, .write = add_text, .context = &w->plan};
     double losses[STEPS];
     sf_plan *plan;
     sf_status status = sf_plan_search(shared->graph, NULL, &options, diag, &plan);
@@ -150,7 +155,7 @@ static void test_threads(void **state)
     sf_cluster *cluster;
     sf_plan *plan;
     sf_tensor_type type;
-    sf_plan_spec pins = {.recipe = "zero3", .ranks = RANKS};
+    sf_plan_spec pins = {.size = sizeof pins, .recipe = "zero3", .ranks = RANKS};
     assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
                      SF_OK);
     assert_int_equal(sf_cluster_open("1x2xV100", NULL, &cluster), SF_OK);

@@ -38,6 +38,36 @@ static void test_texts(void **state)
     assert_int_equal(sf_mem_live(), before);
 }
 
+static void test_entries(void **state)
+{
+    (void)state;
+    sf_diag *diag = sf_diag_new();
+    sf_diag_entry entry = {.size = sizeof entry};
+    sf_fail(diag, SF_EINPUT, (sf_loc){"step.mlir", 3, 14}, "dot contracts %d with %d", 3, 4);
+    sf_hint(diag, "transpose it");
+    sf_warn(diag, SF_NOWHERE, "slow");
+    assert_true(sf_diag_get(diag, 0, &entry));
+    assert_int_equal(entry.code, SF_EINPUT);
+    assert_int_equal(entry.severity, SF_SEVERITY_ERROR);
+    assert_string_equal(entry.file, "step.mlir");
+    assert_int_equal(entry.line, 3);
+    assert_int_equal(entry.column, 14);
+    assert_string_equal(entry.text, "dot contracts 3 with 4");
+    assert_string_equal(entry.hint, "transpose it");
+    assert_true(sf_diag_get(diag, 1, &entry));
+    assert_int_equal(entry.code, SF_OK);
+    assert_int_equal(entry.severity, SF_SEVERITY_WARNING);
+    assert_string_equal(entry.file, "");
+    assert_int_equal(entry.line, 0);
+    assert_string_equal(entry.text, "slow");
+    assert_string_equal(entry.hint, "");
+    assert_false(sf_diag_get(diag, 2, &entry));
+    assert_false(sf_diag_get(diag, -1, &entry));
+    entry.size = 0;
+    assert_false(sf_diag_get(diag, 0, &entry));
+    sf_diag_free(diag);
+}
+
 static void test_without_diag(void **state)
 {
     (void)state;
@@ -123,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_entries),
         cmocka_unit_test(test_without_diag),
         cmocka_unit_test(test_counts_past_the_kept),
         cmocka_unit_test(test_long_text_is_cut),

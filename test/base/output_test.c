@@ -30,7 +30,8 @@ static void test_function(void **state)
 {
     (void)state;
     struct taken taken = {0};
-    sf_output output = {.path = "/nonexistent/file", .write = take_text, .context = &taken};
+    sf_output output = {
+        .size = sizeof output, .path = "/nonexistent/file", .write = take_text, .context = &taken};
     sf_buf text = {0};
     assert_int_equal(sf_output_write(&output, &text, NULL), SF_OK);
     assert_int_equal(taken.calls, 0);
@@ -51,11 +52,11 @@ static void test_file(void **state)
     sf_str read;
     close(mkstemp(path));
     sf_buf_puts(&text, "two words");
-    assert_int_equal(sf_output_write(&(sf_output){.path = path}, &text, NULL), SF_OK);
+    assert_int_equal(sf_output_write(&SF_OPTIONS(sf_output, .path = path), &text, NULL), SF_OK);
     assert_int_equal(sf_file_read(path, &arena, 0, &read, NULL), SF_OK);
     assert_string_equal(read.at, "two words");
-    assert_int_equal(sf_output_write(&(sf_output){.path = "/nonexistent/file"}, &text, NULL),
-                     SF_EIO);
+    assert_int_equal(
+        sf_output_write(&SF_OPTIONS(sf_output, .path = "/nonexistent/file"), &text, NULL), SF_EIO);
     unlink(path);
     sf_buf_free(&text);
     sf_arena_free(&arena);

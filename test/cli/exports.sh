@@ -15,15 +15,27 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Without comments and directives, a statement that is no typedef and has NAME( declares a function.
+# Without comments and directives, a statement with SF_API and NAME( declares an exported function.
 cat "$SHEAF_SOURCE"/include/sheaf/*.h "$SHEAF_BUILD"/include/sheaf/version.h | grep -v '^ *#' | tr '\n' ' ' |
-    sed -E 's|/\*([^*]*\*+[^/*])*[^*]*\*+/| |g' | tr ';' '\n' | grep -vw typedef |
+    sed -E 's|/\*([^*]*\*+[^/*])*[^*]*\*+/| |g' | tr ';' '\n' | grep -w SF_API |
     sed -nE 's/^[^(]*\b(sf_[a-z0-9_]+) ?\([^*].*$/\1/p' | sort -u >"$work/declared"
 
 # The linker's own marks of where sections end are no functions.
-nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' |
+nm -D --defined-only "$library" | awk '{print $NF}' |
     grep -vxE '_init|_fini|_edata|_end|__bss_start(__)?|_bss_end__|__bss_end__|__end__' |
-    sort -u >"$work/exported"
+    sort -u >"$work/versioned"
+sed 's/@.*//' "$work/versioned" | grep -v '^SHEAF_' >"$work/exported"
+
+# All are of the interface of the major version, which is that of the soname, pkg-config and the headers too.
+major=$(sed -nE 's/#define SF_VERSION "([0-9]+)\..*/\1/p' "$SHEAF_BUILD/include/sheaf/version.h")
+if grep -vE "^SHEAF_$major(@@SHEAF_$major)?\$|^sf_[a-z0-9_]+@@SHEAF_$major\$" "$work/versioned"; then
+    echo "FAILED: these are not of the version SHEAF_$major"
+    exit 1
+fi
+if command -v objdump >/dev/null && ! objdump -p "$library" | grep -q "SONAME *libsheaf.so.$major\$"; then
+    echo "FAILED: the soname is not that of version $major"
+    exit 1
+fi
 
 for name in sf_version sf_load sf_train sf_choices_solve; do
     grep -qx $name "$work/declared"

@@ -33,7 +33,7 @@ one() {
 }
 one bin/sheaf 'lib*/libsheaf.a' 'lib*/libsheaf.so' 'lib*/pkgconfig/sheaf.pc' 'share/man/man1/sheaf.1' \
     share/bash-completion/completions/sheaf share/zsh/site-functions/_sheaf share/fish/vendor_completions.d/sheaf.fish \
-    include/sheaf/version.h
+    include/sheaf/version.h 'lib*/cmake/sheaf/sheaf-config.cmake' 'lib*/cmake/sheaf/sheaf-config-version.cmake'
 for header in "$SHEAF_SOURCE"/include/sheaf/*.h; do
     one "include/sheaf/$(basename "$header")"
 done
@@ -76,3 +76,43 @@ if ldd "$work/c/step_info" | grep libsheaf; then
     echo "FAILED: linked with the shared library"
     exit 1
 fi
+
+# find_package finds it, for C and, where there is a compiler, C++; versions agree.
+version=$(sed -nE 's/#define SF_VERSION "(.*)"/\1/p' "$prefix/include/sheaf/version.h")
+mkdir "$work/found"
+cat >"$work/found/use.c" <<'END'
+#include <sheaf/sheaf.h>
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    puts(sf_version());
+    return strcmp(sf_version(), SF_VERSION) != 0;
+}
+END
+cp "$work/found/use.c" "$work/found/use.cpp"
+languages=C
+if command -v c++ >/dev/null; then
+    languages="C CXX"
+fi
+cat >"$work/found/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.16)
+project(use LANGUAGES $languages)
+find_package(sheaf $version EXACT REQUIRED CONFIG)
+add_executable(use_shared use.c)
+target_link_libraries(use_shared PRIVATE sheaf::sheaf)
+add_executable(use_static use.c)
+target_link_libraries(use_static PRIVATE sheaf::static)
+if(CMAKE_CXX_COMPILER)
+    add_executable(use_cpp use.cpp)
+    target_link_libraries(use_cpp PRIVATE sheaf::sheaf)
+endif()
+END
+cmake -S "$work/found" -B "$work/found/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake --build "$work/found/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+for program in "$work/found/build"/use_*; do
+    [ "$("$program")" = "$version" ]
+    echo "find_package, $(basename "$program"): ok"
+done
+[ "$(PKG_CONFIG_PATH=$pc pkg-config --modversion sheaf)" = "$version" ]
+[ "$("$prefix/bin/sheaf" --version | grep -c "$version")" -gt 0 ]

@@ -55,7 +55,7 @@ refused 1 'pass early: its order' sim plan.json --cluster 2xH100 --passes ./turn
 sed 's/    return 0;/    return 3;/' "$example" >fails.c
 build fails.so fails.c
 refused 1 'pass early: ' sim plan.json --cluster 2xH100 --passes fsdp,./fails.so
-sed 's/{SF_USER_PASS_VERSION,/{99,/' "$example" >newer.c
+sed 's/SF_USER_PASS_VERSION,/99,/' "$example" >newer.c
 build newer.so newer.c
 refused 2 'version 99' sim plan.json --cluster 2xH100 --passes ./newer.so
 echo 'int x;' >none.c

@@ -72,7 +72,7 @@ printf 'local sch = sheaf.schedule() sch:mesh("data=2")\nsheaf.plugin("./half.so
 local fine, why = pcall(sch.layer_0.norm1.bind, sch.layer_0.norm1, "norm_kernel.c")
 assert(not fine and why:find("after all, no") and #sch:primitives() == 1, why)\n' >s.lua
 expect 0 pin "$step" --unsafe --schedule s.lua
-sed 's/{SF_PLUGIN_VERSION, "bind"/{99, "bind"/' "$examples/bind.c" >newer.c
+sed 's/SF_PLUGIN_VERSION, "bind"/99, "bind"/' "$examples/bind.c" >newer.c
 build newer.so newer.c
 refuse 'sheaf.plugin("./newer.so")' "s.lua:3: error: this primitive is of version 99, and version 1 is known"
 # Only a schedule that may use files loads one.

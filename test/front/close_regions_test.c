@@ -55,7 +55,7 @@ static const char NESTED[] =
 
 static sf_graph *load_rolled(const char *text)
 {
-    sf_load_options options = {.unroll = -1};
+    sf_load_options options = {.size = sizeof options, .unroll = -1};
     sf_graph *graph;
     assert_int_equal(sf_load_text(text, strlen(text), "test", &options, NULL, &graph), SF_OK);
     return graph;

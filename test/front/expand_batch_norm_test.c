@@ -347,8 +347,8 @@ static void test_batch_splits(void **state)
     sf_graph *graph;
     assert_int_equal(sf_load_text(step, sizeof step - 1, "step", NULL, NULL, &graph), SF_OK);
     for (int ranks = 2; ranks <= 4; ranks *= 2) {
-        sf_plan_spec options = {.recipe = "dp", .ranks = ranks};
-        sf_verify_options verify = {.steps = 4};
+        sf_plan_spec options = {.size = sizeof options, .recipe = "dp", .ranks = ranks};
+        sf_verify_options verify = {.size = sizeof verify, .steps = 4};
         sf_verify_report *report;
         sf_plan *plan;
         assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);

@@ -252,7 +252,7 @@ static void test_trip_counts(void **state)
         {LOOP("80000", "1"), 0, -1}, {LOOP("5", "1"), -1, 5},      {LOOP("5", "0"), 0, -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sf_load_options options = {.unroll = cases[i].unroll};
+        sf_load_options options = {.size = sizeof options, .unroll = cases[i].unroll};
         sf_graph *graph = load_with(cases[i].text, &options);
         if (cases[i].trips == 0) {
             assert_int_equal(count_op(graph, SF_OP_WHILE), 0);
@@ -444,7 +444,7 @@ static void test_written_aliases(void **state)
     (void)state;
     static const char step[] = DESCENT(WEIGHTS DATA, "(tensor<3xf32>, tensor<f32>)", "%w, %l",
                                        "tensor<3xf32>, tensor<f32>");
-    sf_load_options by_hand = {.state = "0=0"};
+    sf_load_options by_hand = {.size = sizeof by_hand, .state = "0=0"};
     sf_buf guessed = {0}, said = {0};
     sf_graph *graph = load(step);
     assert_int_equal(graph->arguments[0].next_from, SF_FROM_ORDER);

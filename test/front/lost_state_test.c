@@ -154,7 +154,8 @@ static sf_graph *load(const signature *s)
 {
     static char text[TEXT];
     char path[] = "/tmp/sheaf-loose-XXXXXX";
-    sf_load_options options = {.state = s->state, .sidecar = s->sidecar ? path : NULL};
+    sf_load_options options = {
+        .size = sizeof options, .state = s->state, .sidecar = s->sidecar ? path : NULL};
     if (s->sidecar) {
         int fd = mkstemp(path);
         assert_true(fd >= 0);
@@ -200,7 +201,7 @@ static void test_is_told(void **state)
         const signature *s = &signatures[n];
         sf_graph *graph = load(s);
         sf_diag *diag = sf_diag_new();
-        sf_plan_spec pin = {.mesh = "data=2"};
+        sf_plan_spec pin = {.size = sizeof pin, .mesh = "data=2"};
         sf_plan *plan;
         if (sf_pin_step(graph, &pin, diag, &plan) != SF_OK)
             fail_msg("%s: %s", s->what, sf_diag_text(diag, 0));
@@ -210,7 +211,8 @@ static void test_is_told(void **state)
         sf_plan_free(plan);
         sf_diag_free(diag);
         diag = sf_diag_new();
-        sf_train_options options = {.steps = 1, .data = "synthetic", .set = NULL};
+        sf_train_options options = {
+            .size = sizeof options, .steps = 1, .data = "synthetic", .set = NULL};
         sf_status status = sf_train(graph, &options, diag, NULL);
         bool trains = strcmp(s->results, "56") != 0; /* gradients are nothing to train */
         assert_int_equal(status, *s->loose || !trains ? SF_EINPUT : SF_OK);
@@ -239,7 +241,7 @@ static void test_bad_outputs(void **state)
         size_t length = strlen(sidecars[i][0]);
         assert_int_equal(write(fd, sidecars[i][0], length), (ssize_t)length);
         close(fd);
-        sf_load_options options = {.sidecar = path};
+        sf_load_options options = {.size = sizeof options, .sidecar = path};
         sf_diag *diag = sf_diag_new();
         sf_graph *graph;
         assert_int_equal(sf_load_text(text, strlen(text), "t", &options, diag, &graph), SF_EINPUT);

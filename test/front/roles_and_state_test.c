@@ -203,7 +203,7 @@ static void test_sidecar_keeps_links(void **state)
     assert_int_equal(write(fd, json, strlen(json)), (ssize_t)strlen(json));
     close(fd);
     write_step(v, true, text, sizeof text);
-    sf_graph *graph = load(text, &(sf_load_options){.sidecar = path});
+    sf_graph *graph = load(text, &SF_OPTIONS(sf_load_options, .sidecar = path));
     check(v, graph, true);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         assert_int_equal(graph->arguments[i].role_from, SF_FROM_SIDECAR);
@@ -253,9 +253,9 @@ static void test_calls_that_multiply(void **state)
     }
     sf_graph *graph = NULL;
     sf_diag *diag = sf_diag_new();
-    assert_int_equal(
-        sf_load_text(text, at, "calls", &(sf_load_options){.most_nodes = 100000}, diag, &graph),
-        SF_EUNSUPPORTED);
+    assert_int_equal(sf_load_text(text, at, "calls",
+                                  &SF_OPTIONS(sf_load_options, .most_nodes = 100000), diag, &graph),
+                     SF_EUNSUPPORTED);
     assert_non_null(strstr(sf_diag_text(diag, 0), "go through more than"));
     sf_diag_free(diag);
 }

@@ -79,7 +79,8 @@ static void check_numbers(const sf_graph *graph, const char *step, const char *e
 {
     char path[128];
     snprintf(path, sizeof path, "test/data/micro/%s.io.safetensors", step);
-    sf_verify_options options = {.against = path, .engine = engine, .threads = threads};
+    sf_verify_options options = {
+        .size = sizeof options, .against = path, .engine = engine, .threads = threads};
     sf_verify_report *report = NULL;
     sf_diag *diag = sf_diag_new();
     sf_status status = sf_verify(graph, &options, diag, &report);
@@ -90,7 +91,7 @@ static void check_numbers(const sf_graph *graph, const char *step, const char *e
     assert_int_equal(report->nlosses, 10);
     assert_true(report->loss_error < (in_16_bits(graph) ? 2e-2 : 1e-4));
     for (int i = 0; i < report->nresults && !in_16_bits(graph); i++)
-        assert_true(report->results[i].error <= 1e-4);
+        assert_true(report->results[i]->error <= 1e-4);
     sf_verify_free(report);
     sf_diag_free(diag);
 }

@@ -98,7 +98,7 @@ static sf_graph *load_text(const char *text, bool must_load)
 {
     sf_diag *diag = sf_diag_new();
     sf_graph *graph = NULL;
-    sf_load_options options = {.unroll = -1};
+    sf_load_options options = {.size = sizeof options, .unroll = -1};
     sf_status status = sf_load_text(text, strlen(text), "sample", &options, diag, &graph);
     if (status != SF_OK && must_load)
         fail_msg("%s\n%s", text, sf_diag_text(diag, 0));

@@ -48,7 +48,7 @@ static sf_graph *make_graph(uint32_t *state)
     sf_graph *graph;
     sf_diag *diag = sf_diag_new();
     sf_status status = sf_load_text(text, strlen(text), "random",
-                                    &(sf_load_options){.state = "none"}, diag, &graph);
+                                    &SF_OPTIONS(sf_load_options, .state = "none"), diag, &graph);
     if (status != SF_OK)
         print_message("%s\n%s", text, sf_diag_text(diag, 0));
     assert_int_equal(status, SF_OK);

@@ -45,7 +45,8 @@ static void test_feedback(void **state)
     for (int i = 0; i < 2 * WIDE; i++)
         x[i] = part;
     for (int compressed = 0; compressed < 2; compressed++) {
-        sf_session_options options = {.plan = plan, .threads = 1, .check = true};
+        sf_session_options options = {
+            .size = sizeof options, .plan = plan, .threads = 1, .check = true};
         sf_session *session;
         assert_int_equal(
             sf_plan_use_passes(plan, compressed ? "compress" : "none", cluster, 0, diag), SF_OK);

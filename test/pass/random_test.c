@@ -229,8 +229,10 @@ static bool draw_plan(drawn *d, const char *step)
 {
     int ranks = test_draw(&d->random, 0, 1) ? 2 : 4;
     const char *recipe = PICK(d, recipes);
-    sf_plan_spec options = {
-        .recipe = recipe, .ranks = ranks, .micro_batches = (int)test_draw(&d->random, 1, 2)};
+    sf_plan_spec options = {.size = sizeof options,
+                            .recipe = recipe,
+                            .ranks = ranks,
+                            .micro_batches = (int)test_draw(&d->random, 1, 2)};
     bool is_good = sf_pin_step(d->graph, &options, d->diag, &d->plan) == SF_OK;
     snprintf(d->what, sizeof d->what, "%s, %s on %d, %d turns", step, recipe, ranks,
              options.micro_batches);
@@ -319,7 +321,8 @@ static void hold(drawn *d, sf_program *p, int64_t limit)
 /* State behind two steps of all ranks, as threads. */
 static void *state_behind(const drawn *d, size_t *bytes)
 {
-    sf_session_options options = {.plan = d->plan, .threads = 1, .check = true};
+    sf_session_options options = {
+        .size = sizeof options, .plan = d->plan, .threads = 1, .check = true};
     sf_session *session;
     sf_buf all = {0};
     sf_status status = sf_session_open(d->graph, &options, d->diag, &session);

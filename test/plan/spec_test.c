@@ -93,7 +93,8 @@ static void test_values(void **state)
 {
     (void)state;
     sf_arena arena = {0};
-    sf_plan_spec said = {.mesh = "data=2",
+    sf_plan_spec said = {.size = sizeof said,
+                         .mesh = "data=2",
                          .stages = "@0-1,layer_3@2",
                          .recompute = "layer_0,#5+7",
                          .co_shard = "4@layer_0,sequence:2,1"};
@@ -114,7 +115,7 @@ static void test_values(void **state)
     assert_int_equal(spec.co_shard.at[0].chunks, 4);
     assert_string_equal(spec.co_shard.at[0].in, "layer_0");
     assert_string_equal(spec.co_shard.at[1].by, "sequence");
-    said = (sf_plan_spec){.stages = "layer_3,layer_6"};
+    said = (sf_plan_spec){.size = sizeof(sf_plan_spec), .stages = "layer_3,layer_6"};
     assert_int_equal(sf_spec_read(&said, &arena, NULL, &spec), SF_OK);
     assert_int_equal(spec.stages.count, 3);
     assert_null(spec.stages.groups);
@@ -181,7 +182,7 @@ static void test_set(void **state)
 {
     (void)state;
     sf_diag *diag = sf_diag_new();
-    sf_plan_spec spec = {0};
+    sf_plan_spec spec = {.size = sizeof spec};
     for (int f = 0; sf_spec_field(f); f++) {
         static const char *const values[] = {"data=2",  "dp", "2",    "4",    "1f1b", "8",
                                              "layer:2", "4",  "full", "fsdp", "all",  "1024"};
@@ -213,7 +214,11 @@ static void test_merge(void **state)
     (void)state;
     sf_arena arena = {0};
     const char *const mine[] = {"a=R@x"}, *const theirs[] = {"b=R@x", "c=R@x"};
-    sf_plan_spec more = {.mesh = "x=2", .micro_batches = 4, .pins = mine, .npins = 1},
+    sf_plan_spec more = {.size = sizeof more,
+                         .mesh = "x=2",
+                         .micro_batches = 4,
+                         .pins = mine,
+                         .npins = 1},
                  into = {.recompute = "layer", .memory = 7, .pins = theirs, .npins = 2};
     assert_null(sf_spec_merge(&more, &arena, &into));
     assert_string_equal(into.mesh, "x=2");

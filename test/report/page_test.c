@@ -65,12 +65,13 @@ static const sf_json *make(const sf_graph *graph, const setting *s, sf_buf *text
     sf_plan *plan;
     sf_cluster *cluster;
     const sf_json *out;
-    sf_plan_spec pin = {.recipe = s->recipe,
+    sf_plan_spec pin = {.size = sizeof pin,
+                        .recipe = s->recipe,
                         .ranks = 4,
                         .recompute = s->recompute,
                         .micro_batches = s->micro_batches};
-    sf_report_options options = {.json = true, .threads = 1};
-    sf_output output = {.write = take, .context = text};
+    sf_report_options options = {.size = sizeof options, .json = true, .threads = 1};
+    sf_output output = {.size = sizeof output, .write = take, .context = text};
     assert_int_equal(sf_pin_step(graph, &pin, NULL, &plan), SF_OK);
     assert_int_equal(sf_cluster_open(s->cluster, NULL, &cluster), SF_OK);
     assert_int_equal(sf_plan_report(plan, graph, cluster, &options, &output, NULL), SF_OK);
@@ -224,17 +225,21 @@ static void what_is_wrong_is_refused(void **state)
     sf_plan *plan;
     sf_cluster *cluster;
     sf_buf text = {0};
-    sf_output output = {.write = take, .context = &text};
+    sf_output output = {.size = sizeof output, .write = take, .context = &text};
     (void)state;
     assert_int_equal(sf_load(step, NULL, NULL, &graph), SF_OK);
-    assert_int_equal(sf_pin_step(graph, &(sf_plan_spec){.recipe = "dp", .ranks = 2}, NULL, &plan),
-                     SF_OK);
+    assert_int_equal(
+        sf_pin_step(graph,
+                    &(sf_plan_spec){.size = sizeof(sf_plan_spec), .recipe = "dp", .ranks = 2}, NULL,
+                    &plan),
+        SF_OK);
     assert_int_equal(sf_cluster_open("1x4xCPU", NULL, &cluster), SF_OK);
     assert_int_equal(sf_plan_report(plan, graph, NULL, NULL, &output, NULL), SF_EUSAGE);
     assert_int_equal(sf_plan_report(plan, graph, cluster, NULL, &output, NULL), SF_EUSAGE);
     sf_cluster_free(cluster);
     assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
-    sf_report_options negative = {.threads = -1}, nowhere = {.against = "nowhere.json"};
+    sf_report_options negative = {.size = sizeof negative, .threads = -1},
+                      nowhere = {.size = sizeof nowhere, .against = "nowhere.json"};
     assert_int_equal(sf_plan_report(plan, graph, cluster, &negative, &output, NULL), SF_EUSAGE);
     assert_int_equal(sf_plan_report(plan, graph, cluster, &nowhere, &output, NULL), SF_EIO);
     assert_int_equal(text.length, 0);
@@ -253,17 +258,20 @@ static void memory_may_run_out(void **state)
     sf_plan *plan;
     sf_cluster *cluster;
     sf_status status = SF_ENOMEM;
-    sf_report_options options = {.threads = 1};
+    sf_report_options options = {.size = sizeof options, .threads = 1};
     size_t at_first = sf_mem_live();
     (void)state;
     assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
                      SF_OK);
     assert_int_equal(
-        sf_pin_step(graph, &(sf_plan_spec){.recipe = "zero1", .ranks = 2}, NULL, &plan), SF_OK);
+        sf_pin_step(graph,
+                    &(sf_plan_spec){.size = sizeof(sf_plan_spec), .recipe = "zero1", .ranks = 2},
+                    NULL, &plan),
+        SF_OK);
     assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
     for (long successes = 0; status != SF_OK; successes += 1 + successes / 12) {
         sf_buf text = {0};
-        sf_output output = {.write = take, .context = &text};
+        sf_output output = {.size = sizeof output, .write = take, .context = &text};
         size_t before = sf_mem_live();
         sf_diag *diag = sf_diag_new();
         sf_mem_fail_after(successes);

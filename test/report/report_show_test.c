@@ -45,16 +45,16 @@ static void test_widths(void **state)
     (void)state;
     static const int widths[] = {90, 100, 120};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        sf_buf out = render(STEP, &(sf_show_options){.width = widths[i]});
+        sf_buf out = render(STEP, &SF_OPTIONS(sf_show_options, .width = widths[i]));
         assert_true(longest_line(out.text) <= (size_t)widths[i]);
         sf_buf_free(&out);
     }
-    sf_buf out = render(STEP, &(sf_show_options){0});
+    sf_buf out = render(STEP, &(sf_show_options){.size = sizeof(sf_show_options)});
     assert_non_null(strstr(out.text, "['params']['layer_0']['mlp']['down']['kernel']\n"));
     assert_null(strchr(out.text, '\033'));
     assert_null(strstr(out.text, " \n"));
     sf_buf_free(&out);
-    out = render(STEP, &(sf_show_options){.colour = true});
+    out = render(STEP, &SF_OPTIONS(sf_show_options, .colour = true));
     assert_non_null(strchr(out.text, '\033'));
     sf_buf_free(&out);
 }
@@ -62,9 +62,9 @@ static void test_widths(void **state)
 static void test_folding(void **state)
 {
     (void)state;
-    sf_buf folded = render(STEP, &(sf_show_options){0});
-    sf_buf all = render(STEP, &(sf_show_options){.all = true});
-    sf_buf shallow = render(STEP, &(sf_show_options){.depth = 1});
+    sf_buf folded = render(STEP, &(sf_show_options){.size = sizeof(sf_show_options)});
+    sf_buf all = render(STEP, &SF_OPTIONS(sf_show_options, .all = true));
+    sf_buf shallow = render(STEP, &SF_OPTIONS(sf_show_options, .depth = 1));
     assert_non_null(strstr(folded.text, "    layer_0 .. layer_1 (2x)"));
     assert_null(strstr(all.text, "(2x)"));
     assert_non_null(strstr(all.text, "    layer_0 "));
@@ -86,7 +86,7 @@ static int64_t int_at(const sf_json *object, const char *key)
 static void test_json(void **state)
 {
     (void)state;
-    sf_buf out = render(STEP, &(sf_show_options){.json = true});
+    sf_buf out = render(STEP, &SF_OPTIONS(sf_show_options, .json = true));
     sf_arena arena = {0};
     const sf_json *json;
     assert_int_equal(sf_json_parse((sf_str){out.text, out.length}, "show", &arena, &json, NULL),
@@ -120,7 +120,7 @@ static void test_hostile_names(void **state)
     assert_int_equal(sf_load_text(TEXT, strlen(TEXT), "t", NULL, NULL, &graph), SF_OK);
     graph->name = "s\033t\np";
     sf_summarize(graph, "f\033g", &summary);
-    sf_summary_text(&summary, &(sf_show_options){.all = true}, &out);
+    sf_summary_text(&summary, &SF_OPTIONS(sf_show_options, .all = true), &out);
     assert_null(strchr(out.text, '\033'));
     assert_null(strchr(out.text, '\a'));
     sf_buf_free(&out);
@@ -135,7 +135,7 @@ static void check_no_memory(const sf_graph *graph, const sf_show_options *option
     sf_status status = SF_ENOMEM;
     for (long n = 0; status == SF_ENOMEM; n++) {
         sf_mem_fail_after(n);
-        status = sf_show(graph, options, &(sf_output){.path = "/dev/null"}, NULL);
+        status = sf_show(graph, options, &SF_OPTIONS(sf_output, .path = "/dev/null"), NULL);
         sf_mem_fail_after(-1);
         assert_true(status == SF_OK || status == SF_ENOMEM);
         assert_int_equal(sf_mem_live(), live);
@@ -149,8 +149,8 @@ static void test_no_memory(void **state)
     sf_graph *graph;
     assert_int_equal(sf_load("examples/check.mlir", NULL, NULL, &graph), SF_OK);
     check_no_memory(graph, NULL);
-    check_no_memory(graph, &(sf_show_options){.all = true, .colour = true, .width = 60});
-    check_no_memory(graph, &(sf_show_options){.json = true});
+    check_no_memory(graph, &SF_OPTIONS(sf_show_options, .all = true, .colour = true, .width = 60));
+    check_no_memory(graph, &SF_OPTIONS(sf_show_options, .json = true));
     sf_graph_free(graph);
 }
 

@@ -54,16 +54,16 @@ static bool simulate(const sf_graph *graph, const char *recipe, const char *clus
 {
     sf_plan *plan;
     sf_cluster *cluster;
-    sf_plan_spec pin = {.recipe = recipe, .ranks = 8};
+    sf_plan_spec pin = {.size = sizeof pin, .recipe = recipe, .ranks = 8};
     *out = (texts){0};
     if (sf_pin_step(graph, &pin, NULL, &plan) != SF_OK)
         return false;
     assert_int_equal(sf_cluster_open(cluster_name, NULL, &cluster), SF_OK);
-    sf_output report = {.write = take, .context = &out->report};
-    sf_output trace = {.write = take, .context = &out->trace};
-    sf_output explained = {.write = take, .context = &out->explained};
-    sf_sim_options options = {.trace = &trace, .ranks = ranks};
-    sf_show_options show = {.json = true};
+    sf_output report = {.size = sizeof report, .write = take, .context = &out->report};
+    sf_output trace = {.size = sizeof trace, .write = take, .context = &out->trace};
+    sf_output explained = {.size = sizeof explained, .write = take, .context = &out->explained};
+    sf_sim_options options = {.size = sizeof options, .trace = &trace, .ranks = ranks};
+    sf_show_options show = {.size = sizeof show, .json = true};
     assert_int_equal(sf_plan_simulate(plan, graph, cluster, &options, &show, &report, NULL), SF_OK);
     assert_int_equal(sf_plan_explain(plan, graph, cluster, NULL, &show, &explained, NULL), SF_OK);
     sf_cluster_free(cluster);
@@ -178,8 +178,8 @@ static void test_misuse(void **state)
     sf_graph *graph;
     sf_plan *plan;
     sf_cluster *cluster;
-    sf_plan_spec pin = {.recipe = "dp", .ranks = 2};
-    sf_sim_options few = {.ranks = -1};
+    sf_plan_spec pin = {.size = sizeof pin, .recipe = "dp", .ranks = 2};
+    sf_sim_options few = {.size = sizeof few, .ranks = -1};
     assert_int_equal(sf_load("examples/gpt-micro.hlo", NULL, NULL, &graph), SF_OK);
     assert_int_equal(sf_pin_step(graph, &pin, NULL, &plan), SF_OK);
     assert_int_equal(sf_cluster_open("1x4xCPU", NULL, &cluster), SF_OK);

@@ -77,7 +77,8 @@ static sf_plan *pin(const sf_graph *graph, const setting *s)
 {
     sf_plan *plan;
     sf_diag *diag = sf_diag_new();
-    sf_plan_spec options = {.recipe = s->recipe,
+    sf_plan_spec options = {.size = sizeof options,
+                            .recipe = s->recipe,
                             .ranks = s->ranks,
                             .micro_batches = s->microbatches,
                             .stages = s->stages,
@@ -93,9 +94,9 @@ static said ask(const sf_graph *graph, const setting *s, sf_arena *arena)
     said out;
     sf_cluster *cluster;
     sf_buf text = {0};
-    sf_output output = {.write = take, .context = &text};
-    sf_show_options show = {.json = true};
-    sf_report_options report = {.json = true, .threads = 1};
+    sf_output output = {.size = sizeof output, .write = take, .context = &text};
+    sf_show_options show = {.size = sizeof show, .json = true};
+    sf_report_options report = {.size = sizeof report, .json = true, .threads = 1};
     sf_plan *plan = pin(graph, s);
     assert_int_equal(sf_cluster_open(s->cluster, NULL, &cluster), SF_OK);
     assert_int_equal(sf_plan_show(plan, graph, &show, &output, NULL), SF_OK);
@@ -119,9 +120,10 @@ static void check_repeated(const sf_graph *graph, const setting *s, const said *
         sf_arena arena = {0};
         sf_plan *plan;
         sf_buf text = {0};
-        sf_output output = {.write = take, .context = &text};
-        sf_show_options show = {.json = true};
-        sf_plan_spec options = {.recipe = s->recipe, .ranks = s->ranks / s->groups};
+        sf_output output = {.size = sizeof output, .write = take, .context = &text};
+        sf_show_options show = {.size = sizeof show, .json = true};
+        sf_plan_spec options = {
+            .size = sizeof options, .recipe = s->recipe, .ranks = s->ranks / s->groups};
         assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);
         assert_int_equal(sf_plan_show(plan, graph, &show, &output, NULL), SF_OK);
         alone = number(parse(&text, &arena), "repeated");
@@ -247,8 +249,8 @@ static void all_say_the_same(void **state)
 static const sf_json *simulate(const sf_graph *graph, const setting *s, sf_arena *arena)
 {
     sf_buf text = {0};
-    sf_output output = {.write = take, .context = &text};
-    sf_show_options show = {.json = true};
+    sf_output output = {.size = sizeof output, .write = take, .context = &text};
+    sf_show_options show = {.size = sizeof show, .json = true};
     sf_cluster *cluster;
     sf_plan *plan = pin(graph, s);
     assert_int_equal(sf_cluster_open(s->cluster, NULL, &cluster), SF_OK);

@@ -30,7 +30,7 @@ static sf_plan *find_plan(const char *what, const sf_graph *graph, const char *m
                           const sf_plan_options *options)
 {
     sf_diag *diag = sf_diag_new();
-    sf_plan_spec spec = {.mesh = mesh};
+    sf_plan_spec spec = {.size = sizeof spec, .mesh = mesh};
     sf_plan *plan;
     if (sf_plan_search(graph, &spec, options, diag, &plan) != SF_OK)
         fail_msg("%s: %s", what, sf_diag_text(diag, 0));
@@ -41,7 +41,8 @@ static sf_plan *find_plan(const char *what, const sf_graph *graph, const char *m
 static double seconds_on(const char *what, const sf_graph *graph, const char *name, bool recipes)
 {
     sf_cluster *cluster = open_cluster(name);
-    sf_plan_options options = {.cluster = cluster, .level = 2, .recipes = recipes};
+    sf_plan_options options = {
+        .size = sizeof options, .cluster = cluster, .level = 2, .recipes = recipes};
     sf_plan *plan = find_plan(what, graph, NULL, &options);
     double seconds = plan->predicted->seconds;
     sf_plan_free(plan);
@@ -100,7 +101,8 @@ static void test_never_slower(void **state)
             bool recipes = strcmp(steps[i], "mlp-micro") != 0;
             double fast = seconds_on(steps[i], graph, mixes[m].fast, recipes);
             sf_cluster *cluster = open_cluster(mixes[m].both);
-            sf_plan_options options = {.cluster = cluster, .level = 2, .recipes = recipes};
+            sf_plan_options options = {
+                .size = sizeof options, .cluster = cluster, .level = 2, .recipes = recipes};
             sf_plan *plan = find_plan(steps[i], graph, NULL, &options);
             if (plan->predicted->seconds > fast)
                 fail_msg("%s: %g s on %s, and %g on %s", steps[i], fast, mixes[m].fast,
@@ -142,7 +144,9 @@ static void test_stages_suit_devices(void **state)
     static const double slower[] = {2, 3, 4};
     for (size_t i = 0; i < sizeof slower / sizeof *slower; i++) {
         sf_cluster *cluster = open_uneven("1xA100+1xV100", slower[i]);
-        sf_plan *plan = find_plan("chain", graph, NULL, &(sf_plan_options){.cluster = cluster});
+        sf_plan *plan =
+            find_plan("chain", graph, NULL,
+                      &(sf_plan_options){.size = sizeof(sf_plan_options), .cluster = cluster});
         check_prediction("chain", graph, plan, cluster);
         sf_arena arena = {0};
         const sf_cluster *on;
@@ -174,7 +178,7 @@ static void test_file(void **state)
     (void)state;
     sf_graph *graph = test_step("gpt-micro");
     sf_cluster *cluster = open_cluster("4xV100+4xA100");
-    sf_plan_options options = {.cluster = cluster, .recipes = true};
+    sf_plan_options options = {.size = sizeof options, .cluster = cluster, .recipes = true};
     sf_plan *plan = find_plan("gpt", graph, NULL, &options);
     sf_buf first = {0}, second = {0};
     sf_plan *recomputed;
@@ -204,15 +208,15 @@ static void test_mesh(void **state)
     sf_graph *graph = test_chain(2, 1536, 384, false);
     sf_cluster *cluster = open_cluster("4xA100+2xV100");
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        sf_plan_options options = {.cluster = cluster};
+        sf_plan_options options = {.size = sizeof options, .cluster = cluster};
         sf_plan *plan = find_plan(given[i].mesh, graph, given[i].mesh, &options);
         assert_string_equal(plan->predicted->nodes, given[i].nodes);
         check_prediction(given[i].mesh, graph, plan, cluster);
         sf_plan_free(plan);
     }
     sf_diag *diag = sf_diag_new();
-    sf_plan_spec three = {.mesh = "data=3"};
-    sf_plan_options options = {.cluster = cluster};
+    sf_plan_spec three = {.size = sizeof three, .mesh = "data=3"};
+    sf_plan_options options = {.size = sizeof options, .cluster = cluster};
     sf_plan *plan;
     assert_int_equal(sf_plan_search(graph, &three, &options, diag, &plan), SF_EUSAGE);
     assert_non_null(strstr(sf_diag_text(diag, 0), "3 ranks"));

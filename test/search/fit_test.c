@@ -167,12 +167,13 @@ static void test_limits_are_kept(void **state)
 
 static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memory)
 {
-    sf_plan_spec spec = {.recompute = recompute,
+    sf_plan_spec spec = {.size = sizeof spec,
+                         .recompute = recompute,
                          .memory = memory,
                          .micro_batches = 1,
                          .co_shard = "none",
                          .passes = "none"};
-    sf_plan_options options = {.cluster = g->cluster, .threads = 1};
+    sf_plan_options options = {.size = sizeof options, .cluster = g->cluster, .threads = 1};
     sf_plan *plan = NULL;
     if (sf_plan_search(g->graph, &spec, &options, NULL, &plan) != SF_OK)
         return NULL;

@@ -45,7 +45,7 @@ static void search(answer *a, const char *what)
     sf_cluster *cluster;
     sf_costs *costs;
     assert_int_equal(sf_cluster_open("1x4xV100", diag, &cluster), SF_OK);
-    sf_plan_options options = {.cluster = cluster, .level = 2};
+    sf_plan_options options = {.size = sizeof options, .cluster = cluster, .level = 2};
     if (sf_plan_search(a->graph, NULL, &options, diag, &a->plan) != SF_OK)
         fail_msg("%s: %s", what, sf_diag_text(diag, 0));
     assert_int_equal(sf_mesh_costs(cluster, &a->plan->mesh, &a->arena, diag, &costs), SF_OK);

@@ -19,7 +19,7 @@ static sf_plan *find_plan(const sf_graph *graph, const char *name, const char *s
 {
     sf_diag *diag = sf_diag_new();
     sf_cluster *cluster;
-    sf_plan_spec spec = {.stages = stages};
+    sf_plan_spec spec = {.size = sizeof spec, .stages = stages};
     sf_plan *plan;
     assert_int_equal(sf_cluster_open(name, NULL, &cluster), SF_OK);
     options.cluster = cluster;
@@ -38,7 +38,8 @@ static void test_few_turns(void **state)
     static const int batches[] = {1, 2, 3, 6};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         sf_graph *graph = test_chain(4, batches[i], 64, false);
-        sf_plan *plan = find_plan(graph, "2xV100", "2", (sf_plan_options){0});
+        sf_plan *plan =
+            find_plan(graph, "2xV100", "2", (sf_plan_options){.size = sizeof(sf_plan_options)});
         assert_non_null(plan->pipeline);
         assert_int_equal(batches[i] % (int)plan->pipeline->schedule.pipe.nmicrobatches, 0);
         sf_plan_free(plan);
@@ -56,7 +57,7 @@ static void test_searched_layouts(void **state)
     } cases[] = {{4, 64, 1024, "4xV100"}, {4, 512, 512, "2x2xV100"}, {6, 8, 2048, "2x2xA100"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_graph *graph = test_chain(cases[i].layers, cases[i].batch, cases[i].width, false);
-        sf_plan_options searched = {0}, recipes = {.recipes = true};
+        sf_plan_options searched = {.size = sizeof searched}, recipes = {.recipes = true};
         sf_plan *a = find_plan(graph, cases[i].cluster, "2", searched);
         sf_plan *b = find_plan(graph, cases[i].cluster, "2", recipes);
         if (a->predicted->seconds > b->predicted->seconds)
@@ -82,7 +83,7 @@ static void test_threads(void **state)
         sf_buf texts[3] = {0};
         assert_int_equal(graph->nnodes > SF_SMALL_STEP, cases[i].is_large);
         for (int t = 0; t < 3; t++) {
-            sf_plan_options options = {.threads = 1 + 2 * t};
+            sf_plan_options options = {.size = sizeof options, .threads = 1 + 2 * t};
             sf_plan *plan = find_plan(graph, "2x4xV100", "4", options);
             sf_plan_write(plan, graph, NULL, &texts[t]);
             sf_plan_free(plan);

@@ -43,7 +43,8 @@ static void search_by(finding *f, const char *cluster_name, const sf_plan_spec *
     sf_diag *diag = sf_diag_new();
     sf_cluster *cluster;
     assert_int_equal(sf_cluster_open(cluster_name, diag, &cluster), SF_OK);
-    sf_plan_options options = {.cluster = cluster, .margin = margin, .level = level};
+    sf_plan_options options = {
+        .size = sizeof options, .cluster = cluster, .margin = margin, .level = level};
     sf_plan_free(f->plan);
     f->plan = NULL;
     sf_status status = sf_plan_search(f->graph, spec, &options, diag, &f->plan);
@@ -55,7 +56,8 @@ static void search_by(finding *f, const char *cluster_name, const sf_plan_spec *
 
 static sf_plan_spec in_space(int64_t memory)
 {
-    return (sf_plan_spec){.memory = memory,
+    return (sf_plan_spec){.size = sizeof(sf_plan_spec),
+                          .memory = memory,
                           .recompute = "none",
                           .micro_batches = 1,
                           .co_shard = "none",
@@ -290,7 +292,9 @@ static void test_more_memory(void **state)
     load("gpt-batch", &f);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t limit = rows[i].limit << 20;
-        sf_plan_spec spec = rows[i].in_space ? in_space(limit) : (sf_plan_spec){.memory = limit};
+        sf_plan_spec spec = rows[i].in_space
+                                ? in_space(limit)
+                                : (sf_plan_spec){.size = sizeof(sf_plan_spec), .memory = limit};
         search_by(&f, "1x8xV100", &spec, 2, SF_PLAN_MARGIN);
         if (!f.plan)
             fail_msg("nothing is found within %d MiB", (int)rows[i].limit);

@@ -169,9 +169,12 @@ static sf_plan *search_margin(const sf_graph *graph, const char *cluster_name, i
     sf_cluster *cluster;
     sf_plan *plan = NULL;
     assert_int_equal(sf_cluster_open(cluster_name, diag, &cluster), SF_OK);
-    sf_plan_spec spec = {.memory = memory};
-    sf_plan_options options = {
-        .cluster = cluster, .margin = margin, .level = level, .threads = threads};
+    sf_plan_spec spec = {.size = sizeof spec, .memory = memory};
+    sf_plan_options options = {.size = sizeof options,
+                               .cluster = cluster,
+                               .margin = margin,
+                               .level = level,
+                               .threads = threads};
     sf_status status = sf_plan_search(graph, &spec, &options, diag, &plan);
     if (status != SF_OK && status != SF_EMISMATCH)
         fail_msg("%s", sf_diag_text(diag, 0));

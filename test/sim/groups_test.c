@@ -270,7 +270,8 @@ enum { ROWS = 64, WIDTH = 16 }; /* of a turn */
 static void find_peaks(const char *schedule, int microbatches, int64_t out[4])
 {
     sf_graph *graph = test_chain(8, ROWS * microbatches, WIDTH, false);
-    sf_plan_spec options = {.stages = "4", .schedule = schedule, .micro_batches = microbatches};
+    sf_plan_spec options = {
+        .size = sizeof options, .stages = "4", .schedule = schedule, .micro_batches = microbatches};
     sf_plan *plan;
     sf_group_runs runs;
     assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);

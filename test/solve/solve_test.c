@@ -25,7 +25,8 @@ static sf_solve_result solve(const sf_problem *problem, const sf_solve_options *
 static void check(const sf_problem *problem, int64_t least, const char *name, uint64_t seed)
 {
     sf_arena arena = {0};
-    sf_solve_result result = solve(problem, &(sf_solve_options){.seconds = 20}, 0, &arena);
+    sf_solve_result result =
+        solve(problem, &SF_OPTIONS(sf_solve_options, .seconds = 20), 0, &arena);
     int64_t cost = result.feasible ? result.cost : SF_FORBIDDEN;
     if (cost != least || result.bound != least)
         fail_msg("%s, seed %d: cost %lld, bound %lld, judge %lld", name, (int)seed, (long long)cost,
@@ -100,7 +101,8 @@ static void test_chain(void **state)
     sf_arena arena = {0};
     sf_problem problem;
     draw_chain(1000, 12, &arena, &problem);
-    sf_solve_result result = solve(&problem, &(sf_solve_options){.seconds = 60}, 0, &arena);
+    sf_solve_result result =
+        solve(&problem, &SF_OPTIONS(sf_solve_options, .seconds = 60), 0, &arena);
     assert_int_equal(result.stop, SF_STOP_OPTIMAL);
     assert_int_equal(result.cost, result.bound);
     sf_arena_free(&arena);
@@ -115,7 +117,7 @@ static void test_reproducible(void **state)
         sf_arena arena = {0};
         sf_problem problem;
         sf_draw_problem(&shape, seed, &arena, &problem);
-        sf_solve_options options = {.work = 20 * 1000 * 1000, .seed = seed};
+        sf_solve_options options = {.size = sizeof options, .work = 20 * 1000 * 1000, .seed = seed};
         sf_solve_result first = solve(&problem, &options, 1, &arena);
         for (int threads = 2; threads <= 3; threads++) {
             sf_solve_result again = solve(&problem, &options, threads, &arena);
@@ -141,7 +143,8 @@ static void test_infeasible(void **state)
     }
     sf_problem_set_limit(&builder, 10);
     assert_int_equal(sf_problem_finish(&builder, &problem, NULL), SF_OK);
-    sf_solve_result result = solve(&problem, &(sf_solve_options){.seconds = 1}, 0, &arena);
+    sf_solve_result result =
+        solve(&problem, &SF_OPTIONS(sf_solve_options, .seconds = 1), 0, &arena);
     assert_int_equal(result.stop, SF_STOP_INFEASIBLE);
     assert_false(result.feasible);
     assert_int_equal(result.bound, SF_FORBIDDEN);
@@ -164,15 +167,17 @@ static void test_options(void **state)
     sf_problem problem;
     sf_solve_result result;
     sf_draw_problem(&sf_shapes[0], 1, &arena, &problem);
+    assert_int_equal(sf_solve(&problem, &SF_OPTIONS(sf_solve_options, .seconds = -1), NULL, &arena,
+                              &result, NULL),
+                     SF_EUSAGE);
     assert_int_equal(
-        sf_solve(&problem, &(sf_solve_options){.seconds = -1}, NULL, &arena, &result, NULL),
+        sf_solve(&problem, &SF_OPTIONS(sf_solve_options, .gap = -1), NULL, &arena, &result, NULL),
         SF_EUSAGE);
-    assert_int_equal(
-        sf_solve(&problem, &(sf_solve_options){.gap = -1}, NULL, &arena, &result, NULL), SF_EUSAGE);
     sf_shape shape = {"large", 300, 9, 400, 0, 1000, 50, 60, false};
     int calls = 0;
     sf_draw_problem(&shape, 5, &arena, &problem);
-    sf_solve_options options = {.seconds = 60, .listener = stop_at_once, .context = &calls};
+    sf_solve_options options = {
+        .size = sizeof options, .seconds = 60, .listener = stop_at_once, .context = &calls};
     result = solve(&problem, &options, 0, &arena);
     assert_int_equal(result.stop, SF_STOP_ASKED);
     assert_int_equal(calls, 1);
@@ -187,7 +192,8 @@ static void test_empty(void **state)
     sf_problem problem;
     sf_problem_set_limit(&builder, 0);
     assert_int_equal(sf_problem_finish(&builder, &problem, NULL), SF_OK);
-    sf_solve_result result = solve(&problem, &(sf_solve_options){.seconds = 1}, 0, &arena);
+    sf_solve_result result =
+        solve(&problem, &SF_OPTIONS(sf_solve_options, .seconds = 1), 0, &arena);
     assert_int_equal(result.stop, SF_STOP_OPTIMAL);
     assert_int_equal(result.cost, 0);
     sf_arena_free(&arena);

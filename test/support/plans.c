@@ -40,7 +40,7 @@ sf_graph *test_step_text(const char *text)
 {
     sf_diag *diag = sf_diag_new();
     sf_graph *graph = NULL;
-    sf_load_options options = {.unroll = -1};
+    sf_load_options options = {.size = sizeof options, .unroll = -1};
     if (sf_load_text(text, strlen(text), "sample", &options, diag, &graph) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);
@@ -63,7 +63,8 @@ sf_plan *test_pin(const sf_graph *graph, const char *recipe, int ranks, const ch
 {
     sf_diag *diag = sf_diag_new();
     sf_plan *plan = NULL;
-    sf_plan_spec options = {.mesh = mesh,
+    sf_plan_spec options = {.size = sizeof options,
+                            .mesh = mesh,
                             .recipe = recipe,
                             .ranks = ranks,
                             .pins = pins,

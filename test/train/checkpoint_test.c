@@ -262,7 +262,7 @@ static void test_memory(void **state)
     sf_graph *large;
     sf_checkpoints dir;
     sf_mappings mappings = {0};
-    sf_load_options options = {.state = "0=0"};
+    sf_load_options options = {.size = sizeof options, .state = "0=0"};
     const char *name = "a", *path = path_of("large.mlir");
     char found[SF_PATH_SIZE];
     assert_int_equal(sf_file_write(path, step, sizeof step - 1, NULL), SF_OK);

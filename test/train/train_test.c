@@ -53,6 +53,7 @@ static bool see(void *context, const sf_event *event)
 static sf_train_options options_of(const char *io, struct seen *seen)
 {
     return (sf_train_options){
+        .size = sizeof(sf_train_options),
         .data = io,
         .init = io,
         .engine = "oracle",
@@ -78,7 +79,7 @@ static void test_losses(void **state)
         assert_int_equal(sf_safetensors_read(io, NULL, &file), SF_OK);
         sf_train_options options = options_of(io, &seen);
         options.steps = 4;
-        sf_train_report report;
+        sf_train_report report = {.size = sizeof report};
         assert_int_equal(sf_train(graph, &options, NULL, &report), SF_OK);
         assert_int_equal(report.step, 4);
         assert_int_equal(seen.events[SF_EVENT_START], 1);
@@ -102,7 +103,7 @@ static void test_stop_and_resume(void **state)
     sf_graph *graph;
     char save[100];
     struct seen whole = {0}, part = {.stop_at = 3};
-    sf_train_report report;
+    sf_train_report report = {.size = sizeof report};
     assert_int_equal(sf_load("examples/gpt-micro.hlo", NULL, NULL, &graph), SF_OK);
     sf_train_options options = options_of(io, &whole);
     options.steps = 12;
@@ -133,7 +134,7 @@ static void test_set_and_keys(void **state)
         "  %f = stablehlo.convert %r : (tensor<ui32>) -> tensor<f32>\n"
         "  %s = stablehlo.add %w, %rate : tensor<f32>\n"
         "  return %s, %f : tensor<f32>, tensor<f32>\n}\n";
-    sf_load_options load = {.state = "0=0"};
+    sf_load_options load = {.size = sizeof load, .state = "0=0"};
     sf_graph *graph;
     struct seen seen = {0};
     sf_diag *diag = sf_diag_new();

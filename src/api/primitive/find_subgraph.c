@@ -3,6 +3,7 @@
 
 #include "api/primitive/primitives.h"
 #include "api/query.h"
+#include "base/boundary.h"
 #include "base/guard.h"
 #include "ir/name.h"
 #include "ir/uses.h"
@@ -184,11 +185,14 @@ static sf_status find_sketch(struct finding *job)
     return SF_OK;
 }
 
-static void view_op(const sf_graph *graph, const sf_node *node, sf_op_view *out)
+/* Whether the function takes an op, which has results. */
+static bool takes_op(const struct finding *job, const sf_node *node)
 {
-    *out = (sf_op_view){.op = node->def->name, .scope = node->scope->path};
-    if (node->nresults > 0)
-        sf_view_type(sf_type_of(graph, node->result), &out->type);
+    sf_tensor_type type;
+    sf_op_view view = {
+        .size = sizeof view, .op = node->def->name, .scope = node->scope->path, .type = &type};
+    sf_view_type(sf_type_of(job->list->graph, node->result), &type);
+    return job->take(job->context, &view);
 }
 
 /* Groups of chosen ops that are tied: by node, the first of its group; SF_NONE: it is not chosen. */
@@ -200,9 +204,7 @@ static uint32_t *group_chosen(struct finding *job)
         group[n] = SF_NONE;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        sf_op_view view;
-        view_op(graph, node, &view);
-        if (!job->traced[node->id] || node->nresults == 0 || !job->take(job->context, &view))
+        if (!job->traced[node->id] || node->nresults == 0 || !takes_op(job, node))
             continue;
         group[node->id] = node->id;
         for (uint32_t o = 0; o < node->noperands; o++) {
@@ -374,6 +376,7 @@ static sf_status run_find(struct finding *job, int *first, int *count)
 sf_status sf_primitives_find(sf_primitives *list, const char *module, const sf_sketch *pattern,
                              sf_diag *diag, int *first, int *count)
 {
+    SF_NEED(diag, list, module, pattern, first, count);
     struct finding job = {.list = list, .module = module, .pattern = pattern, .diag = diag};
     *count = 0;
     if (pattern->nresults == 0 || pattern->nodes[pattern->results[0]].kind != SF_SKETCH_OP)
@@ -384,6 +387,7 @@ sf_status sf_primitives_find(sf_primitives *list, const char *module, const sf_s
 sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_take_op *take,
                                    void *context, sf_diag *diag, int *first, int *count)
 {
+    SF_NEED(diag, list, module, take, first, count);
     struct finding job = {
         .list = list, .module = module, .take = take, .context = context, .diag = diag};
     return run_find(&job, first, count);
@@ -392,6 +396,7 @@ sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_t
 sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf_diag *diag,
                                      int *first, int *count)
 {
+    SF_NEED(diag, list, module, first, count);
     struct finding job = {.list = list, .module = module, .diag = diag};
     return run_find(&job, first, count);
 }
@@ -403,11 +408,17 @@ static const sf_subgraph *get_subgraph(const sf_primitives *list, int number)
     return number >= 1 && (size_t)number <= list->nsubgraphs ? &list->subgraphs[number - 1] : NULL;
 }
 
-sf_subgraph_view sf_primitives_subgraph(const sf_primitives *list, int number)
+bool sf_primitives_subgraph(const sf_primitives *list, int number, sf_subgraph_view *out)
 {
+    SF_NEED_OR(false, list, out);
     const sf_subgraph *found = get_subgraph(list, number);
-    return found ? (sf_subgraph_view){found->nnodes, found->ninputs, found->noutputs}
-                 : (sf_subgraph_view){0, 0, 0};
+    sf_subgraph_view view = {.size = sizeof view};
+    if (found) {
+        view.ops = found->nnodes;
+        view.inputs = found->ninputs;
+        view.results = found->noutputs;
+    }
+    return SF_GIVE(sf_subgraph_view, out, &view, NULL) == SF_OK && found;
 }
 
 static bool is_current(const sf_primitives *list, const sf_subgraph *found)
@@ -415,33 +426,51 @@ static bool is_current(const sf_primitives *list, const sf_subgraph *found)
     return found && found->graph == list->graph;
 }
 
-bool sf_primitives_subgraph_op(const sf_primitives *list, int number, int index, sf_op_view *out)
+/* NULL where there is no such op. */
+static const sf_node *get_op(const sf_primitives *list, int number, int index)
 {
     const sf_subgraph *found = get_subgraph(list, number);
     if (!is_current(list, found) || index < 0 || index >= found->nnodes)
+        return NULL;
+    return found->graph->nodes[found->nodes[index]];
+}
+
+bool sf_primitives_subgraph_op(const sf_primitives *list, int number, int index, sf_op_view *out)
+{
+    SF_NEED_OR(false, list, out);
+    const sf_node *node = get_op(list, number, index);
+    if (!node)
         return false;
-    view_op(found->graph, found->graph->nodes[found->nodes[index]], out);
-    return true;
+    sf_op_view view = {.size = sizeof view, .op = node->def->name, .scope = node->scope->path};
+    return SF_GIVE(sf_op_view, out, &view, NULL) == SF_OK;
+}
+
+bool sf_primitives_subgraph_op_type(const sf_primitives *list, int number, int index,
+                                    sf_tensor_type *out)
+{
+    SF_NEED_OR(false, list, out);
+    const sf_node *node = get_op(list, number, index);
+    return node && node->nresults > 0 && sf_give_type(sf_type_of(list->graph, node->result), out);
 }
 
 bool sf_primitives_subgraph_input(const sf_primitives *list, int number, int index,
                                   sf_tensor_type *out)
 {
+    SF_NEED_OR(false, list, out);
     const sf_subgraph *found = get_subgraph(list, number);
     if (!is_current(list, found) || index < 0 || index >= found->ninputs)
         return false;
-    sf_view_type(sf_type_of(found->graph, found->inputs[index]), out);
-    return true;
+    return sf_give_type(sf_type_of(found->graph, found->inputs[index]), out);
 }
 
 bool sf_primitives_subgraph_result(const sf_primitives *list, int number, int index,
                                    sf_tensor_type *out)
 {
+    SF_NEED_OR(false, list, out);
     const sf_subgraph *found = get_subgraph(list, number);
     if (!is_current(list, found) || index < 0 || index >= found->noutputs)
         return false;
-    sf_view_type(sf_type_of(found->graph, found->outputs[index]), out);
-    return true;
+    return sf_give_type(sf_type_of(found->graph, found->outputs[index]), out);
 }
 
 sf_status sf_check_subgraphs(const sf_primitives *list, const sf_primitive *said, sf_diag *diag)
@@ -462,5 +491,6 @@ sf_status sf_check_subgraphs(const sf_primitives *list, const sf_primitive *said
 
 const sf_graph *sf_primitives_graph(const sf_primitives *list)
 {
+    SF_NEED_OR(NULL, list);
     return list->graph;
 }

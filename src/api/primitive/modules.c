@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/primitive/primitives.h"
+#include "base/boundary.h"
 #include "base/guard.h"
 #include "ir/name.h"
 
@@ -77,8 +78,9 @@ static sf_status make_list(void *context)
 
 sf_status sf_primitives_new(const sf_graph *graph, sf_diag *diag, sf_primitives **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     struct making job = {.graph = graph};
-    *out = NULL;
     SF_TRY(sf_guarded(make_list, &job, diag));
     *out = job.list;
     return SF_OK;
@@ -259,6 +261,9 @@ static sf_status list_matches(void *context)
 int sf_primitives_modules(const sf_primitives *list, const char *pattern, int capacity,
                           const char **out)
 {
+    SF_NEED_OR(-1, list);
+    if (capacity > 0)
+        SF_NEED_OR(-1, out);
     struct listing job = {.list = list, .modules = pattern, .capacity = capacity, .out = out};
     return sf_guarded(list_matches, &job, NULL) == SF_OK ? job.count : -1;
 }
@@ -266,6 +271,9 @@ int sf_primitives_modules(const sf_primitives *list, const char *pattern, int ca
 int sf_primitives_params(const sf_primitives *list, const char *modules, const char *param,
                          int capacity, const char **out)
 {
+    SF_NEED_OR(-1, list);
+    if (capacity > 0)
+        SF_NEED_OR(-1, out);
     struct listing job = {list, modules, param, true, capacity, 0, out};
     return sf_guarded(list_matches, &job, NULL) == SF_OK ? job.count : -1;
 }

@@ -216,7 +216,7 @@ static sf_status fail_twice(const sf_primitive *said, const char *what, const sf
 /* A field of the specification, or "devices" or "strict". A schedule names no file of a pass, which would be loaded. */
 static sf_status check_value(const sf_primitive *said, sf_diag *diag)
 {
-    sf_plan_spec spec = {0};
+    sf_plan_spec spec = {.size = sizeof spec};
     sf_arena arena = {0};
     sf_pass_list list;
     if (strcmp(said->name, "strict") == 0)

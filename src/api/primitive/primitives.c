@@ -264,11 +264,25 @@ static sf_status change(sf_status (*work)(void *), void *job, sf_primitives *lis
     return status;
 }
 
+/* Arrays that are not there, and texts in them. */
+static sf_status check_arrays(const sf_primitive *said, sf_diag *diag)
+{
+    if ((said->nsubgraphs > 0 && !said->subgraphs) || (said->ndevices > 0 && !said->devices))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "sf_primitive: '%s' is NULL",
+                       said->ndevices > 0 && !said->devices ? "devices" : "subgraphs");
+    for (int i = 0; i < said->nsubgraphs; i++)
+        if ((said->sketches && !said->sketches[i]) || (said->backwards && !said->backwards[i]))
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "sf_primitive: sketch %d is NULL", i);
+    return SF_OK;
+}
+
 sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *primitive, sf_diag *diag,
                             int *number)
 {
+    SF_NEED(diag, list, primitive);
     struct adding job = {.list = list, .diag = diag};
-    SF_TRY(sf_options_take(primitive, &job.said, sizeof job.said, diag));
+    SF_TRY(SF_TAKE(sf_primitive, primitive, &job.said, diag));
+    SF_TRY(check_arrays(&job.said, diag));
     SF_TRY(check_said(list, &job.said, diag));
     SF_TRY(change(add, &job, list, diag));
     if (number)
@@ -339,6 +353,7 @@ static sf_status undo(void *context)
 
 sf_status sf_primitives_undo(sf_primitives *list, int number, sf_diag *diag)
 {
+    SF_NEED(diag, list);
     struct undoing job = {list, 0, diag};
     while (number >= 0 && job.index < list->nentries && list->entries[job.index].number != number)
         job.index++;
@@ -351,11 +366,13 @@ sf_status sf_primitives_undo(sf_primitives *list, int number, sf_diag *diag)
 
 int sf_primitives_count(const sf_primitives *list)
 {
+    SF_NEED_OR(0, list);
     return (int)list->nentries;
 }
 
 const char *sf_primitives_text(const sf_primitives *list, int index)
 {
+    SF_NEED_OR(NULL, list);
     return index >= 0 && (size_t)index < list->nentries ? list->entries[index].text : NULL;
 }
 
@@ -374,6 +391,8 @@ static sf_status copy_graph(void *context)
 
 sf_status sf_primitives_copy_graph(const sf_primitives *list, sf_diag *diag, sf_graph **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, list, out);
     struct copying job = {list->graph, NULL};
     SF_TRY(sf_guarded(copy_graph, &job, diag));
     *out = job.to;

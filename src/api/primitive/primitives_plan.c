@@ -215,8 +215,9 @@ void sf_primitives_keep(const sf_primitives *list, sf_plan *plan)
 sf_status sf_primitives_pin(const sf_primitives *list, const sf_plan_spec *spec, sf_diag *diag,
                             sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, list, out);
     struct planning job = {.list = list, .diag = diag};
-    *out = NULL;
     SF_TRY(sf_spec_take(spec, diag, &job.spec));
     SF_TRY(sf_guarded(pin, &job, diag));
     *out = job.plan;
@@ -245,10 +246,11 @@ static sf_status search(void *context)
 sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_spec *spec,
                                const sf_plan_options *options, sf_diag *diag, sf_plan **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, list, out);
     struct planning job = {.list = list, .diag = diag};
-    *out = NULL;
     SF_TRY(sf_spec_take(spec, diag, &job.spec));
-    SF_TRY(sf_options_take(options, &job.search, sizeof job.search, diag));
+    SF_TRY(SF_TAKE(sf_plan_options, options, &job.search, diag));
     SF_TRY(sf_guarded(search, &job, diag));
     *out = job.plan;
     return SF_OK;

@@ -76,7 +76,7 @@ static sf_status say(sf_space *space, const sf_primitive *said, sf_diag *diag)
         status =
             sf_assign(space, said->module, said->microbatch, said->devices, said->ndevices, &own);
     if (said->kind == SF_PRIMITIVE_ORDER)
-        status = sf_order(space, *said->before, *said->after, &own);
+        status = sf_order(space, said->before, said->after, &own);
     return tell_at(said, status, &own, diag);
 }
 

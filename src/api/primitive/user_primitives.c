@@ -1,14 +1,17 @@
 /* Primitives and kernels of users, from shared objects (sheaf/plugin.h). */
 #include "api/primitive/primitives.h"
+#include "base/boundary.h"
 #include "base/native/plugin.h"
 #include "op/user_kernel.h"
 
 sf_status sf_bind_kernel(const sf_user_kernel *kernel, sf_diag *diag)
 {
+    SF_NEED(diag, kernel);
     return sf_bound_add(kernel, diag);
 }
 
 static const sf_plugin_host host = {
+    .size = sizeof host,
     .version = SF_PLUGIN_VERSION,
     .add = sf_primitives_add,
     .modules = sf_primitives_modules,
@@ -28,9 +31,11 @@ static const sf_plugin_host host = {
 
 sf_status sf_primitive_load(const char *path, sf_diag *diag, const sf_user_primitive **out)
 {
-    static const sf_plugin_kind kind = {"primitive", SF_USER_PRIMITIVE_SYMBOL, SF_PLUGIN_VERSION};
+    SF_CLEAR(out);
+    SF_NEED(diag, path, out);
+    static const sf_plugin_kind kind = {"primitive", SF_USER_PRIMITIVE_SYMBOL, SF_PLUGIN_VERSION,
+                                        sizeof(sf_user_primitive)};
     const void *given;
-    *out = NULL;
     SF_TRY(sf_plugin_open(path, &kind, diag, &given));
     const sf_user_primitive *user = given;
     if (!user->name || !user->apply)
@@ -60,7 +65,8 @@ static sf_status call_user(const sf_user_primitive *user, int (*function)(sf_use
 /* Behind a note with its name. */
 static sf_status apply_user(const sf_user_primitive *user, sf_user_call *call)
 {
-    sf_primitive note = {.kind = SF_PRIMITIVE_ANNOTATE,
+    sf_primitive note = {.size = sizeof note,
+                         .kind = SF_PRIMITIVE_ANNOTATE,
                          .module = call->module,
                          .name = "primitive",
                          .value = user->name};
@@ -69,14 +75,20 @@ static sf_status apply_user(const sf_user_primitive *user, sf_user_call *call)
 }
 
 sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *primitive,
-                              const char *module, int nvalues, const sf_user_value *values,
-                              const char *file, int line, sf_diag *diag, int *first, int *count)
+                              const char *module, int nvalues, const char *const *texts,
+                              const double *numbers, const char *file, int line, sf_diag *diag,
+                              int *first, int *count)
 {
-    sf_user_call call = {.host = &host,
+    SF_NEED(diag, list, primitive, module);
+    if (nvalues > 0)
+        SF_NEED(diag, texts, numbers);
+    sf_user_call call = {.size = sizeof call,
+                         .host = &host,
                          .list = list,
                          .module = module,
                          .nvalues = nvalues,
-                         .values = values,
+                         .texts = texts,
+                         .numbers = numbers,
                          .diag = diag};
     int before = sf_primitives_count(list), number = list->made;
     list->file = file;

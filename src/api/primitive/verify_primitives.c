@@ -40,7 +40,7 @@ static sf_status compare(const sf_primitives *list, const sf_plan *plan,
 {
     sf_verify_options own;
     sf_plan_trial trial = {.reference = list->base, .graph = list->graph, .plan = plan};
-    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    SF_TRY(SF_TAKE(sf_verify_options, options, &own, diag));
     return sf_verify_trial(&trial, &own, diag, out);
 }
 
@@ -95,8 +95,9 @@ sf_status sf_primitives_verify(const sf_primitives *list, const sf_plan_spec *sp
                                const sf_verify_options *verify, sf_diag *diag,
                                sf_verify_report **out, int *culprit)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, list, out, culprit);
     sf_plan *plan;
-    *out = NULL;
     *culprit = -1;
     SF_TRY(sf_primitives_pin(list, spec, diag, &plan));
     sf_status status = sf_plan_check(plan, list->graph, 0, diag);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/diag.h"
 #include "base/hash.h"
 
@@ -72,6 +73,7 @@ static void keep_value(sf_settings *settings, const char *name, const char *valu
 sf_status sf_settings_int(sf_settings *settings, const char *name, int64_t low, int64_t high,
                           int64_t step, sf_diag *diag, int64_t *out)
 {
+    SF_NEED(diag, name, out);
     char text[SF_VARIABLE_TEXT];
     int64_t parts[] = {low, high, step}, chosen;
     if (step < 1 || high < low || high > INT64_MAX / 4 || low < INT64_MIN / 4 ||
@@ -91,6 +93,8 @@ sf_status sf_settings_int(sf_settings *settings, const char *name, int64_t low, 
 sf_status sf_settings_choice(sf_settings *settings, const char *name, int count,
                              const char *const *values, sf_diag *diag, int *out)
 {
+    SF_NEED(diag, name, values, out);
+    SF_TRY(sf_check_texts("values", count, values, diag));
     uint64_t domain = 2;
     int64_t chosen;
     if (count < 1)

@@ -8,6 +8,7 @@
 #include "api/cluster_price.h"
 #include "api/tune/tuning.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/machine.h"
 #include "base/units.h"
 #include "sheaf/train.h"
@@ -41,8 +42,9 @@ static sf_status make_plan(sf_tuning *tuning, size_t point, sf_diag *diag, sf_pl
     settings->nwanted = at->nvariables;
     memcpy(settings->wanted, at->chosen, (size_t)at->nvariables * sizeof *at->chosen);
     SF_TRY(sf_tuning_apply(tuning, settings, diag, &list));
-    sf_status status =
-        sf_primitives_pin(list, &(sf_plan_spec){.ranks = tuning->options.ranks}, diag, out);
+    sf_status status = sf_primitives_pin(
+        list, &(sf_plan_spec){.size = sizeof(sf_plan_spec), .ranks = tuning->options.ranks}, diag,
+        out);
     if (status == SF_OK && sf_primitives_graph(list) != tuning->graph)
         status = sf_primitives_copy_graph(list, diag, made);
     sf_primitives_free(list);
@@ -107,15 +109,12 @@ static sf_status run_plan(sf_tuning *tuning, const sf_graph *graph, const sf_pla
 {
     int steps = tuning->options.steps > 0 ? tuning->options.steps : 5;
     struct fastest f = {.seconds = (double)INFINITY, .processor = tuning->options.by_processor};
-    sf_status status = sf_train(graph,
-                                &(sf_train_options){.steps = steps < 2 ? 2 : steps,
-                                                    .data = "synthetic",
-                                                    .plan = plan,
-                                                    .threads = tuning->options.threads,
-                                                    .ignore_nan = true,
-                                                    .listener = keep_fastest,
-                                                    .context = &f},
-                                diag, NULL);
+    sf_status status =
+        sf_train(graph,
+                 &SF_OPTIONS(sf_train_options, .steps = steps < 2 ? 2 : steps, .data = "synthetic",
+                             .plan = plan, .threads = tuning->options.threads, .ignore_nan = true,
+                             .listener = keep_fastest, .context = &f),
+                 diag, NULL);
     *seconds = f.seconds;
     return status;
 }
@@ -150,7 +149,7 @@ static sf_status try_point(sf_tuning *tuning, size_t point, sf_trial *trial)
     sf_plan *plan;
     sf_graph *made;
     sf_diag own = {0};
-    *trial = (sf_trial){.seconds = (double)INFINITY};
+    *trial = (sf_trial){.size = sizeof *trial, .seconds = (double)INFINITY};
     sf_status status = make_plan(tuning, point, &own, &plan, &made);
     if (status == SF_OK)
         status = try_plan(tuning, made ? made : tuning->graph, plan, &own, trial);
@@ -169,19 +168,20 @@ static bool tell_listener(const sf_tuning *tuning, const sf_trial *trial)
 {
     const sf_tune_options *options = &tuning->options;
     char text[512];
-    if (!options->listener)
+    sf_audience audience = {options->listener, options->context, options->interrupt};
+    if (!sf_is_heard(&audience))
         return true;
     snprintf(text, sizeof text, "%d of %" PRId64 " settings: %s: %s", tuning->report->ntrials,
              tuning->report->points, trial->setting,
              trial->why      ? trial->why
              : trial->pruned ? "does not fit"
                              : sf_text_seconds(trial->seconds).at);
-    return options->listener(options->context, &(sf_event){.size = sizeof(sf_event),
-                                                           .kind = SF_EVENT_STAGE,
-                                                           .text = text,
-                                                           .step = tuning->report->ntrials,
-                                                           .steps = tuning->report->points,
-                                                           .loss = (double)NAN});
+    return sf_tell(&audience, &(sf_event){.size = sizeof(sf_event),
+                                          .kind = SF_EVENT_STAGE,
+                                          .text = text,
+                                          .step = tuning->report->ntrials,
+                                          .steps = tuning->report->points,
+                                          .loss = (double)NAN});
 }
 
 /* Makes one trial, or takes it from the log. */
@@ -194,7 +194,8 @@ static sf_status make_trial(sf_tuning *tuning, size_t point, sf_trial *trial)
     trial->setting = tuning->at[point].text;
     trial->values = tuning->at[point].values;
     size_t count = (size_t)tuning->report->ntrials;
-    SF_PUSH(&tuning->arena, tuning->trials, count, tuning->capacity, *trial);
+    sf_trial *kept = sf_arena_copy(&tuning->arena, trial, sizeof *trial);
+    SF_PUSH(&tuning->arena, tuning->trials, count, tuning->capacity, kept);
     tuning->report->ntrials = (int)count;
     tuning->report->trials = tuning->trials;
     return sf_tuning_write_log(tuning, trial);
@@ -211,7 +212,7 @@ static sf_status make_trials(sf_tuning *tuning, sf_tuner *tuner)
         SF_TRY(make_trial(tuning, point, &trial));
         double share = report->room > 0 ? (double)trial.memory / (double)report->room : 0;
         if (report->best < 0 ? isfinite(trial.seconds)
-                             : trial.seconds < report->trials[report->best].seconds)
+                             : trial.seconds < report->trials[report->best]->seconds)
             report->best = report->ntrials - 1;
         sf_tuner_observe(tuner, point, (sf_observed){.seconds = trial.seconds, .memory = share});
         more = tell_listener(tuning, &trial);
@@ -225,8 +226,8 @@ static sf_status fail_unfit(const sf_tuning *tuning)
     const char *why = NULL;
     int pruned = 0;
     for (int i = 0; i < report->ntrials; i++) {
-        why = why ? why : report->trials[i].why;
-        pruned += report->trials[i].pruned;
+        why = why ? why : report->trials[i]->why;
+        pruned += report->trials[i]->pruned;
     }
     sf_fail(tuning->diag, SF_EMISMATCH, SF_NOWHERE,
             "of %d settings that were looked at, none can be: %d do not fit", report->ntrials,
@@ -240,7 +241,7 @@ static sf_status make_best(sf_tuning *tuning)
     if (report->best < 0)
         return fail_unfit(tuning);
     size_t point = 0;
-    while (strcmp(tuning->at[point].text, report->trials[report->best].setting) != 0)
+    while (strcmp(tuning->at[point].text, report->trials[report->best]->setting) != 0)
         point++;
     return make_plan(tuning, point, tuning->diag, &tuning->report->plan, &tuning->report->step);
 }
@@ -249,6 +250,7 @@ static sf_status tune(sf_tuning *tuning)
 {
     kept_report *kept = SF_NEW(&tuning->arena, kept_report);
     tuning->report = &kept->report;
+    tuning->report->size = sizeof *tuning->report;
     tuning->report->best = -1;
     SF_TRY(sf_tuning_find_points(tuning));
     tuning->simulated = SF_ARRAY(&tuning->arena, tuning->points.count, sf_trial);
@@ -274,9 +276,10 @@ static sf_status tune_guarded(void *context)
 sf_status sf_tune(const sf_graph *graph, sf_tune_apply *apply, void *context,
                   const sf_tune_options *options, sf_diag *diag, sf_tune_report **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, apply, out);
     sf_tuning tuning = {.graph = graph, .apply = apply, .context = context, .diag = diag};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &tuning.options, sizeof tuning.options, diag));
+    SF_TRY(SF_TAKE(sf_tune_options, options, &tuning.options, diag));
     SF_CHECK_OPTIONS(diag, {"trials", tuning.options.trials}, {"ranks", tuning.options.ranks},
                      {"memory", (double)tuning.options.memory}, {"steps", tuning.options.steps},
                      {"threads", tuning.options.threads});

@@ -37,7 +37,7 @@ static bool read_flag(const sf_json *line, const char *key)
 static void take_trial(sf_tuning *tuning, const sf_json *line)
 {
     sf_str setting, why;
-    sf_trial trial = {.seconds = (double)INFINITY, .logged = true};
+    sf_trial trial = {.size = sizeof trial, .seconds = (double)INFINITY, .logged = true};
     if (!sf_json_string(sf_json_get(line, "setting"), &setting))
         return;
     sf_json_number(sf_json_get(line, "seconds"), &trial.seconds);

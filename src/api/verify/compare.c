@@ -422,7 +422,8 @@ int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *
     const struct before *before = find_before(comparison, arena);
     int worst = -1;
     for (uint32_t i = 0; i < comparison->graph->top->nresults; i++) {
-        out[i] = (sf_difference){.name = sf_result_name(comparison->graph, i, arena)};
+        out[i] = (sf_difference){.size = sizeof *out,
+                                 .name = sf_result_name(comparison->graph, i, arena)};
         compare_result(comparison, i, before[i], &out[i]);
         if (worst < 0 || sf_badness(&out[i]) > sf_badness(&out[worst]))
             worst = (int)i;

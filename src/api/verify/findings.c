@@ -72,8 +72,9 @@ static void merge_rank(int rank, const double *found, const sf_difference *mine,
                        sf_verify_report *report)
 {
     for (int i = 0; i < report->nresults; i++, found += FIELDS) {
-        sf_difference *worst = &report->results[i];
-        sf_difference next = {.name = worst->name, .rank = rank, .is_weight = mine[i].is_weight};
+        sf_difference *worst = report->results[i];
+        sf_difference next = {
+            .size = sizeof next, .name = worst->name, .rank = rank, .is_weight = mine[i].is_weight};
         unpack(found, &next);
         if (rank == 0)
             *worst = next;
@@ -91,7 +92,7 @@ static void find_worst(sf_verify_report *report)
 {
     for (int i = 0; i < report->nresults; i++)
         if (report->worst < 0 ||
-            sf_badness(&report->results[i]) > sf_badness(&report->results[report->worst]))
+            sf_badness(report->results[i]) > sf_badness(report->results[report->worst]))
             report->worst = i;
 }
 

@@ -11,6 +11,7 @@
 #include "api/verify/replay.h"
 #include "api/verify/verify.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "front/lost_state.h"
 #include "run/runner.h"
@@ -69,12 +70,11 @@ static sf_status compare_step(struct job *job)
                                      job->options.tolerance),
         .on_average = sf_is_narrow(job->graph, job->precision),
     };
-    report->results = SF_ARRAY(&job->out->arena, count, sf_difference);
-    report->nresults = (int)count;
+    sf_difference *results = sf_report_results(job->out, count);
     for (int pairs = 0;; pairs++) {
-        report->worst = sf_compare(&comparison, &job->out->arena, report->results);
-        if (sf_all_hold(job->graph, report->results) ||
-            pairs == sf_noise_range_pairs(&job->noise) || job->options.tolerance > 0)
+        report->worst = sf_compare(&comparison, &job->out->arena, results);
+        if (sf_all_hold(job->graph, results) || pairs == sf_noise_range_pairs(&job->noise) ||
+            job->options.tolerance > 0)
             return SF_OK;
         SF_TRY(sf_noise_range_widen(&job->noise, job->replay.arguments, job->results, job->diag));
         sf_find_unstable(&comparison, job->noise.at, &job->arena, unstable);
@@ -105,7 +105,8 @@ static bool tell_step(const struct job *job, int step, int64_t steps)
                       .step = step + 1,
                       .steps = steps,
                       .loss = job->out->report.losses[step]};
-    return !job->options.listener || job->options.listener(job->options.context, &event);
+    sf_audience audience = {job->options.listener, job->options.context, job->options.interrupt};
+    return sf_tell(&audience, &event);
 }
 
 static sf_status run_steps(struct job *job)
@@ -179,7 +180,7 @@ static sf_status judge_losses(struct job *job)
 
 static sf_status tell_wrong(const sf_verify_report *report, int wrong, sf_diag *diag)
 {
-    const sf_difference *worst = &report->results[report->worst];
+    const sf_difference *worst = report->results[report->worst];
     char before[64] = "", where[64] = "";
     if (worst->is_weight)
         snprintf(before, sizeof before, " (%.9g before the step)", worst->before);
@@ -192,11 +193,25 @@ static sf_status tell_wrong(const sf_verify_report *report, int wrong, sf_diag *
                    worst->theirs, before);
 }
 
+sf_difference *sf_report_results(sf_owned_report *out, uint32_t count)
+{
+    sf_difference *results = SF_ARRAY(&out->arena, count, sf_difference);
+    sf_difference **each = SF_ARRAY(&out->arena, count, sf_difference *);
+    for (uint32_t i = 0; i < count; i++) {
+        results[i].size = sizeof *results;
+        each[i] = &results[i];
+    }
+    out->report.size = sizeof out->report;
+    out->report.nresults = (int)count;
+    out->report.results = each;
+    return results;
+}
+
 sf_status sf_judge(sf_verify_report *report, sf_diag *diag)
 {
     int wrong = 0;
     for (int i = 0; i < report->nresults; i++)
-        wrong += !sf_difference_holds(&report->results[i]);
+        wrong += !sf_difference_holds(report->results[i]);
     sf_status status = SF_OK;
     if (wrong > 0)
         status = tell_wrong(report, wrong, diag);
@@ -260,9 +275,10 @@ static sf_status verify_guarded(void *context)
 sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
                     sf_verify_report **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, out);
     struct job job = {.graph = graph, .diag = diag};
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_verify_options, options, &job.options, diag));
     options = &job.options;
     if (!options->against)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "verify needs a file to compare with");

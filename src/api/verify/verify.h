@@ -12,6 +12,9 @@ typedef struct sf_owned_report {
     sf_arena arena;
 } sf_owned_report;
 
+/* Makes room for the results of a report, and returns them as one array. */
+sf_difference *sf_report_results(sf_owned_report *out, uint32_t count);
+
 /* Sets `passed`; SF_EMISMATCH with a message when a result or a loss is past its tolerance. */
 sf_status sf_judge(sf_verify_report *report, sf_diag *diag);
 

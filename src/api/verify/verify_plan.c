@@ -12,6 +12,7 @@
 #include "api/verify/unsplit.h"
 #include "api/verify/verify.h"
 #include "base/guard.h"
+#include "base/listen.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "front/lost_state.h"
@@ -271,8 +272,9 @@ static sf_status tell_step(struct rank *r, int step, bool *stop)
                       .step = step + 1,
                       .steps = shared->steps,
                       .loss = shared->unsplit.own_loss};
-    *stop = r->leads && shared->options.listener &&
-            !shared->options.listener(shared->options.context, &event);
+    const sf_verify_options *options = &shared->options;
+    sf_audience audience = {options->listener, options->context, options->interrupt};
+    *stop = r->leads && !sf_tell(&audience, &event);
     SF_TRY(sf_agree_any(r->comm, SF_OK, "whether to stop", r->diag, stop));
     if (r->leads)
         shared->out->report.nlosses = step + 1;
@@ -488,15 +490,15 @@ static sf_status prepare(void *context)
     }
     sf_owned_report *out = shared->out = sf_alloc(sizeof *out);
     out->report =
-        (sf_verify_report){.nresults = (int)count,
-                           .results = SF_ARRAY(&out->arena, count, sf_difference),
+        (sf_verify_report){.size = sizeof(sf_verify_report),
                            .worst = -1,
                            .losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .expected_losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .ranks = sf_plan_ranks(shared->trial.plan),
                            .approximate = shared->approximate};
+    sf_difference *results = sf_report_results(out, count);
     for (uint32_t i = 0; i < count; i++)
-        out->report.results[i].name = sf_result_name(shared->trial.graph, i, &out->arena);
+        results[i].name = sf_result_name(shared->trial.graph, i, &out->arena);
     return SF_OK;
 }
 
@@ -557,9 +559,10 @@ sf_status sf_verify_trial(const sf_plan_trial *trial, const sf_verify_options *o
 sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
                          const sf_verify_options *options, sf_diag *diag, sf_verify_report **out)
 {
+    SF_CLEAR(out);
+    SF_NEED(diag, graph, plan, out);
     sf_verify_options own;
-    *out = NULL;
-    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    SF_TRY(SF_TAKE(sf_verify_options, options, &own, diag));
     sf_plan_trial trial = {.reference = graph, .graph = graph, .plan = plan};
     return sf_verify_trial(&trial, &own, diag, out);
 }

@@ -1,5 +1,5 @@
-/* Shared objects of users. Each exports a function without arguments that gives a struct, whose first member is an int, its
- * version. An object stays loaded until the process ends: nobody knows who still holds what it gave. */
+/* Shared objects of users. Each exports a function without arguments that gives a struct, which begins with its size and an
+ * int, its version. An object stays loaded until the process ends: nobody knows who still holds what it gave. */
 #ifndef SF_BASE_NATIVE_PLUGIN_H
 #define SF_BASE_NATIVE_PLUGIN_H
 
@@ -9,6 +9,7 @@ typedef struct sf_plugin_kind {
     const char *what; /* "pass" */
     const char *symbol;
     int version;
+    size_t size; /* of the struct */
 } sf_plugin_kind;
 
 /* SF_EUSAGE, about the file, where it is none of the kind, or of another version. */

@@ -112,10 +112,11 @@ static sf_status report_plan(void *context)
 sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
                          const sf_report_options *options, const sf_output *output, sf_diag *diag)
 {
+    SF_NEED(diag, plan, graph, cluster);
     struct job job = {.output = output};
     job.page = (sf_page){.diag = diag};
     job.page.sim = (sf_sim_report){.plan = plan, .graph = graph, .cluster = cluster};
-    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(SF_TAKE(sf_report_options, options, &job.options, diag));
     SF_CHECK_OPTIONS(diag, {"threads", job.options.threads});
     if (!cluster)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a report of a plan needs a cluster");

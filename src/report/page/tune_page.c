@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/boundary.h"
 #include "base/guard.h"
 #include "base/output.h"
 #include "base/units.h"
@@ -49,7 +50,7 @@ int sf_tune_values(const sf_tune_report *report, int variable, int most, const c
 {
     int count = 0;
     for (int i = 0; i < report->ntrials; i++) {
-        const char *value = report->trials[i].values[variable];
+        const char *value = report->trials[i]->values[variable];
         if (!value || place_of(out, count, value) < count)
             continue;
         if (count == most)
@@ -63,10 +64,10 @@ int sf_tune_values(const sf_tune_report *report, int variable, int most, const c
 static void fill_cells(map *m, sf_arena *arena)
 {
     const sf_tune_report *report = m->report;
-    double best = report->trials[report->best].seconds;
+    double best = report->trials[report->best]->seconds;
     m->cells = SF_ARRAY(arena, (size_t)m->nx * (size_t)m->ny, cell);
     for (int i = 0; i < report->ntrials; i++) {
-        const sf_trial *trial = &report->trials[i];
+        const sf_trial *trial = report->trials[i];
         int x = place_of(m->xs, m->nx, trial->values[m->x]),
             y = place_of(m->ys, m->ny, trial->values[m->y]);
         if (x == m->nx || y == m->ny)
@@ -237,7 +238,7 @@ static void put_trials(const sf_tune_report *report, sf_buf *out)
     sf_buf_puts(
         out, "<th class=\"n\">step</th><th class=\"n\">memory</th><th></th></tr></thead><tbody>\n");
     for (int i = 0; i < report->ntrials; i++) {
-        const sf_trial *trial = &report->trials[i];
+        const sf_trial *trial = report->trials[i];
         sf_buf_printf(out, "<tr%s><td class=\"n\">%d</td>",
                       i == report->best ? " class=\"chosen\"" : "", i + 1);
         for (int v = 0; v < report->nvariables; v++) {
@@ -284,9 +285,9 @@ static sf_status write_page(void *context)
                   report->ntrials, report->points);
     if (report->best >= 0) {
         sf_buf_puts(&out, " Best: <b>");
-        sf_html_text(report->trials[report->best].setting, &out);
+        sf_html_text(report->trials[report->best]->setting, &out);
         sf_buf_printf(&out, "</b>, %s a step.",
-                      sf_text_seconds(report->trials[report->best].seconds).at);
+                      sf_text_seconds(report->trials[report->best]->seconds).at);
     }
     sf_buf_puts(&out, "</p>\n");
     put_maps(report, &out);
@@ -300,6 +301,7 @@ static sf_status write_page(void *context)
 sf_status sf_tune_page(const sf_tune_report *report, const char *title, const sf_output *output,
                        sf_diag *diag)
 {
+    SF_NEED(diag, report, title);
     struct writing job = {report, title, output, diag};
     return sf_guarded(write_page, &job, diag);
 }

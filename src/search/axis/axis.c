@@ -346,7 +346,8 @@ sf_status sf_axis_problem_solve(sf_axis_problem *p, int64_t memory, sf_plan *pla
     axis_builder *b = &p->builder;
     sf_problem problem = limit_problem(p, memory);
     sf_solve_result result;
-    sf_solve_options options = {.work = p->options.work > 0 ? p->options.work : 1,
+    sf_solve_options options = {.size = sizeof options,
+                                .work = p->options.work > 0 ? p->options.work : 1,
                                 .gap = p->options.gap};
     b->plan = plan;
     b->mesh = &plan->mesh;

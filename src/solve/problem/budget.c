@@ -1,10 +1,12 @@
 #include <math.h>
 
+#include "base/listen.h"
 #include "solve/problem/budget.h"
 
 bool sf_budget_spent(const sf_budget *budget)
 {
-    if (budget->asked || budget->work >= budget->work_limit)
+    if (budget->asked || sf_interrupt_is_raised(budget->options->interrupt) ||
+        budget->work >= budget->work_limit)
         return true;
     return budget->deadline < HUGE_VAL && sf_now() >= budget->deadline;
 }
@@ -28,10 +30,11 @@ void sf_budget_report(sf_budget *budget, bool feasible, int64_t cost, int64_t bo
         budget->known = true;
         budget->known_cost = cost;
     }
-    if (!options->listener || budget->asked)
+    sf_audience audience = {options->listener, options->context, options->interrupt};
+    if (!sf_is_heard(&audience) || budget->asked)
         return;
-    sf_solve_progress progress = {sf_now() - budget->started, budget->known, budget->known_cost,
-                                  bound};
+    sf_solve_progress progress = {sizeof progress, sf_now() - budget->started, budget->known,
+                                  budget->known_cost, bound};
     sf_event event = {.size = sizeof event, .kind = SF_EVENT_SOLVE, .solve = &progress};
-    budget->asked = !options->listener(options->context, &event);
+    budget->asked = !sf_tell(&audience, &event);
 }

@@ -23,13 +23,24 @@ static int free_step(void **state)
     return 0;
 }
 
-static const sf_primitive mesh = {
-    .kind = SF_PRIMITIVE_SET, .name = "mesh", .value = "model=2", .file = "c", .line = 1};
-static const sf_primitive up = {
-    .kind = SF_PRIMITIVE_SHARD, .module = "layer_?.mlp.up", .param = "kernel", .dim = 1};
-static const sf_primitive down = {
-    .kind = SF_PRIMITIVE_SHARD, .module = "layer_?/mlp/down", .param = "kernel", .dim = 0};
-static const sf_primitive sum = {.kind = SF_PRIMITIVE_SYNC, .module = "layer_?.mlp"};
+static const sf_primitive mesh = {.size = sizeof mesh,
+                                  .kind = SF_PRIMITIVE_SET,
+                                  .name = "mesh",
+                                  .value = "model=2",
+                                  .file = "c",
+                                  .line = 1};
+static const sf_primitive up = {.size = sizeof up,
+                                .kind = SF_PRIMITIVE_SHARD,
+                                .module = "layer_?.mlp.up",
+                                .param = "kernel",
+                                .dim = 1};
+static const sf_primitive down = {.size = sizeof down,
+                                  .kind = SF_PRIMITIVE_SHARD,
+                                  .module = "layer_?/mlp/down",
+                                  .param = "kernel",
+                                  .dim = 0};
+static const sf_primitive sum = {
+    .size = sizeof sum, .kind = SF_PRIMITIVE_SYNC, .module = "layer_?.mlp"};
 
 static void test_finds(void **state)
 {
@@ -89,7 +100,8 @@ static void test_memory(void **state)
         assert_int_equal(sf_primitives_count(list), status == SF_OK ? 2 : 1);
     }
     for (int i = 0; i < 200; i++) { /* what fails leaves nothing */
-        sf_primitive wrong = {.kind = SF_PRIMITIVE_SHARD, .module = "wte", .param = "none"};
+        sf_primitive wrong = {
+            .size = sizeof wrong, .kind = SF_PRIMITIVE_SHARD, .module = "wte", .param = "none"};
         assert_int_equal(sf_primitives_add(list, &wrong, NULL, NULL), SF_EUSAGE);
     }
     assert_int_equal(sf_primitives_add(list, &down, NULL, NULL), SF_OK);

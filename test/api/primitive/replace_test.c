@@ -46,7 +46,8 @@ static sf_status sketch_tanh(bool otherwise, sf_sketch **out)
 
 static sf_status replace(sf_primitives *list, int *count)
 {
-    static const sf_primitive trace = {.kind = SF_PRIMITIVE_TRACE, .module = "layer_?.mlp"};
+    static const sf_primitive trace = {
+        .size = sizeof trace, .kind = SF_PRIMITIVE_TRACE, .module = "layer_?.mlp"};
     sf_sketch *pattern = NULL, *other = NULL;
     int first = 0;
     *count = 0;
@@ -59,7 +60,8 @@ static sf_status replace(sf_primitives *list, int *count)
         status = sf_primitives_find(list, "layer_?.mlp", pattern, NULL, &first, count);
     if (status == SF_OK) {
         const sf_sketch *sketches[2] = {other, other};
-        sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE,
+        sf_primitive said = {.size = sizeof said,
+                             .kind = SF_PRIMITIVE_REPLACE,
                              .module = "layer_?.mlp",
                              .subgraphs = (int[]){first, first + 1},
                              .nsubgraphs = 2,
@@ -84,13 +86,16 @@ static void test_replaces(void **state)
     assert_int_equal(replace(list, &count), SF_OK);
     assert_int_equal(count, 2);
     assert_ptr_not_equal(sf_primitives_graph(list), graph);
-    assert_int_equal(sf_primitives_subgraph(list, 1).ops, 1);
-    sf_op_view op;
+    sf_subgraph_view view = {.size = sizeof view};
+    assert_true(sf_primitives_subgraph(list, 1, &view));
+    assert_int_equal(view.ops, 1);
+    sf_op_view op = {.size = sizeof op};
     assert_false(sf_primitives_subgraph_op(list, 1, 0, &op)); /* of the step as it was */
     /* On one rank, and on two. */
     for (int ranks = 1; ranks <= 2; ranks++) {
-        sf_plan_spec pin = {.mesh = ranks == 1 ? "data=1" : "data=2", .recipe = "dp"};
-        sf_verify_options verify = {.steps = 2};
+        sf_plan_spec pin = {
+            .size = sizeof pin, .mesh = ranks == 1 ? "data=1" : "data=2", .recipe = "dp"};
+        sf_verify_options verify = {.size = sizeof verify, .steps = 2};
         assert_int_equal(sf_primitives_verify(list, &pin, &verify, NULL, &report, &culprit), SF_OK);
         sf_verify_free(report);
     }
@@ -104,13 +109,19 @@ static void test_replaces(void **state)
 static int sketch_dot(sf_sketch *s, int a, int b, int count, const int64_t *left,
                       const int64_t *right)
 {
-    const sf_sketch_attr attrs[] = {
-        {.name = "lhs_contracting_dimensions", .count = count, .ints = left},
-        {.name = "rhs_contracting_dimensions", .count = count, .ints = right}};
+    const sf_sketch_attr attrs[] = {{.size = sizeof(sf_sketch_attr),
+                                     .name = "lhs_contracting_dimensions",
+                                     .count = count,
+                                     .ints = left},
+                                    {.size = sizeof(sf_sketch_attr),
+                                     .name = "rhs_contracting_dimensions",
+                                     .count = count,
+                                     .ints = right}};
     int n = 0;
-    assert_int_equal(
-        sf_sketch_op(s, "dot_general", 2, (int[]){a, b}, 2, attrs, -1, NULL, NULL, NULL, &n),
-        SF_OK);
+    assert_int_equal(sf_sketch_op(s, "dot_general", 2, (int[]){a, b}, 2,
+                                  (const sf_sketch_attr *[]){&attrs[0], &attrs[1]}, -1, NULL, NULL,
+                                  NULL, &n),
+                     SF_OK);
     return n;
 }
 
@@ -118,8 +129,9 @@ static int sketch_dot(sf_sketch *s, int a, int b, int count, const int64_t *left
 static sf_sketch *sketch_linear(bool backward, double scale)
 {
     static const int64_t first[] = {0}, second[] = {1}, last[] = {2}, rows[] = {0, 1};
-    const sf_sketch_attr sum[] = {{.name = "dimensions", .count = 2, .ints = rows},
-                                  {.name = "body", .count = -1, .integer = 1}};
+    const sf_sketch_attr sum[] = {
+        {.size = sizeof(sf_sketch_attr), .name = "dimensions", .count = 2, .ints = rows},
+        {.size = sizeof(sf_sketch_attr), .name = "body", .count = -1, .integer = 1}};
     sf_sketch *s;
     int in[4], out[3], number;
     assert_int_equal(sf_sketch_new(NULL, &s), SF_OK);
@@ -131,7 +143,8 @@ static sf_sketch *sketch_linear(bool backward, double scale)
     } else {
         out[0] = sketch_dot(s, in[3], in[2], 1, last, second);
         sf_sketch_number(s, 0, NULL, &number);
-        sf_sketch_op(s, "reduce", 2, (int[]){in[3], number}, 2, sum, -1, NULL, NULL, NULL, &out[1]);
+        sf_sketch_op(s, "reduce", 2, (int[]){in[3], number}, 2,
+                     (const sf_sketch_attr *[]){&sum[0], &sum[1]}, -1, NULL, NULL, NULL, &out[1]);
         int plain = sketch_dot(s, in[0], in[3], 2, rows, rows);
         sf_sketch_number(s, scale, NULL, &number);
         sf_sketch_op(s, "multiply", 2, (int[]){plain, number}, 0, NULL, -1, NULL, NULL, NULL,
@@ -157,16 +170,19 @@ static void test_gradients(void **state)
         assert_int_equal(sf_primitives_find_modules(list, "layer_?.mlp.down", NULL, &first, &count),
                          SF_OK);
         assert_int_equal(count, 2);
-        sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE,
+        sf_primitive said = {.size = sizeof said,
+                             .kind = SF_PRIMITIVE_REPLACE,
                              .module = "layer_?.mlp.down",
                              .subgraphs = (int[]){first, first + 1},
                              .nsubgraphs = 2,
                              .sketches = (const sf_sketch *const[]){forward, forward},
                              .backwards = (const sf_sketch *const[]){backward, backward}};
         assert_int_equal(sf_primitives_add(list, &said, NULL, NULL), SF_OK);
-        sf_plan_spec pin = {.mesh = "data=2", .recipe = "dp"};
-        assert_int_equal(sf_primitives_verify(list, &pin, &(sf_verify_options){.steps = 2}, NULL,
-                                              &report, &culprit),
+        sf_plan_spec pin = {.size = sizeof pin, .mesh = "data=2", .recipe = "dp"};
+        assert_int_equal(sf_primitives_verify(
+                             list, &pin,
+                             &(sf_verify_options){.size = sizeof(sf_verify_options), .steps = 2},
+                             NULL, &report, &culprit),
                          wrong ? SF_EMISMATCH : SF_OK);
         assert_int_equal(culprit, wrong ? 0 : -1);
         sf_verify_free(report);

@@ -34,9 +34,15 @@ static sf_status apply(void *context, sf_settings *settings, sf_primitives *list
     snprintf(mesh, sizeof mesh, "data=%d", (int)data);
     snprintf(number, sizeof number, "%d", (int)microbatches);
     const sf_primitive said[] = {
-        {.kind = SF_PRIMITIVE_SET, .name = "mesh", .value = mesh},
-        {.kind = SF_PRIMITIVE_SET, .name = "recipe", .value = recipes[recipe]},
-        {.kind = SF_PRIMITIVE_SET, .name = "micro_batches", .value = number},
+        {.size = sizeof(sf_primitive), .kind = SF_PRIMITIVE_SET, .name = "mesh", .value = mesh},
+        {.size = sizeof(sf_primitive),
+         .kind = SF_PRIMITIVE_SET,
+         .name = "recipe",
+         .value = recipes[recipe]},
+        {.size = sizeof(sf_primitive),
+         .kind = SF_PRIMITIVE_SET,
+         .name = "micro_batches",
+         .value = number},
     };
     for (int i = 0; i < 3 && status == SF_OK; i++)
         status = sf_primitives_add(list, &said[i], diag, NULL);
@@ -71,7 +77,8 @@ static void test_tunes(void **state)
     sf_graph *graph = both->graph;
     sf_tune_report *report;
     count runs = {0};
-    sf_tune_options options = {.cluster = both->cluster, .algorithm = "exhaustive"};
+    sf_tune_options options = {
+        .size = sizeof options, .cluster = both->cluster, .algorithm = "exhaustive"};
     assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_OK);
     assert_int_equal(report->points,
                      6); /* of data=1, one number of turns; of data=2, two; by two recipes */
@@ -81,13 +88,13 @@ static void test_tunes(void **state)
     assert_int_equal(runs.runs, 6 + 6 + 1); /* to know them, to try them, and for the plan */
     assert_true(report->best >= 0 && report->plan != NULL);
     for (int i = 0; i < report->ntrials; i++)
-        assert_true(report->trials[report->best].seconds <= report->trials[i].seconds);
+        assert_true(report->trials[report->best]->seconds <= report->trials[i]->seconds);
     assert_int_equal(sf_plan_check(report->plan, graph, 0, NULL), SF_OK);
     sf_tune_free(report);
     options.algorithm = "luck";
     assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_EUSAGE);
     sf_tune_free(report);
-    options = (sf_tune_options){0};
+    options = (sf_tune_options){.size = sizeof(sf_tune_options)};
     assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_EUSAGE);
 }
 
@@ -98,7 +105,7 @@ static void test_memory(void **state)
     sf_graph *graph = both->graph;
     sf_tune_report *report;
     count runs = {0};
-    sf_tune_options options = {.cluster = both->cluster, .trials = 1};
+    sf_tune_options options = {.size = sizeof options, .cluster = both->cluster, .trials = 1};
     size_t before = sf_mem_live();
     sf_status status = SF_ENOMEM;
     for (long after = 0; status != SF_OK; after += after / 8 + 1) {

@@ -65,7 +65,7 @@ static sf_graph *load(const struct step *step)
 /* NULL where the recipe does not apply. */
 static sf_plan *pin(const sf_graph *graph, const char *recipe, int ranks)
 {
-    sf_plan_spec options = {.recipe = recipe, .ranks = ranks};
+    sf_plan_spec options = {.size = sizeof options, .recipe = recipe, .ranks = ranks};
     sf_plan *plan = NULL;
     return sf_pin_step(graph, &options, NULL, &plan) == SF_OK ? plan : NULL;
 }
@@ -75,7 +75,8 @@ static sf_verify_report *verify(const sf_graph *graph, const sf_plan *plan, test
                                 const char *init, uint64_t seed, int count, const char *what)
 {
     sf_plan_trial trial = {.reference = graph, .graph = graph, .plan = plan};
-    sf_verify_options options = {.steps = count, .init = init, .seed = seed, .threads = 1};
+    sf_verify_options options = {
+        .size = sizeof options, .steps = count, .init = init, .seed = seed, .threads = 1};
     sf_verify_report *report = NULL;
     sf_diag *diag = sf_diag_new();
     if (spoil) {
@@ -145,9 +146,9 @@ static bool same(const sf_verify_report *a, const sf_verify_report *b)
         if (a->losses[i] != b->losses[i])
             return false;
     for (int i = 0; i < a->nresults; i++)
-        if (a->results[i].error != b->results[i].error ||
-            a->results[i].ours != b->results[i].ours ||
-            a->results[i].excused != b->results[i].excused)
+        if (a->results[i]->error != b->results[i]->error ||
+            a->results[i]->ours != b->results[i]->ours ||
+            a->results[i]->excused != b->results[i]->excused)
             return false;
     return true;
 }

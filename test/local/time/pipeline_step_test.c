@@ -148,7 +148,8 @@ static void test_schedules_compute_the_step(void **state)
     (void)state;
     for (int tied = 0; tied < 2; tied++) {
         step s = open_step(test_chain(8, 16, 4, tied));
-        int ran = check_schedules(&s, tied ? "tied" : "chain", &(sf_plan_spec){0});
+        int ran = check_schedules(&s, tied ? "tied" : "chain",
+                                  &(sf_plan_spec){.size = sizeof(sf_plan_spec)});
         print_message("%d pipelines\n", ran);
         assert_true(ran > 50);
         close_step(&s);
@@ -160,7 +161,7 @@ static void test_reports(void **state)
 {
     (void)state;
     step s = open_step(test_chain_reporting(8, 16, 4));
-    assert_true(check_schedules(&s, "reports", &(sf_plan_spec){0}) > 50);
+    assert_true(check_schedules(&s, "reports", &(sf_plan_spec){.size = sizeof(sf_plan_spec)}) > 50);
     close_step(&s);
 }
 
@@ -170,7 +171,7 @@ static void test_needs_of_all_turns(void **state)
     (void)state;
     for (int balances = 0; balances < 2; balances++) {
         step s = open_step(test_chain_needing_all(8, 16, 4, balances));
-        sf_plan_spec like = {.recompute = balances ? "full" : NULL};
+        sf_plan_spec like = {.size = sizeof like, .recompute = balances ? "full" : NULL};
         assert_true(check_schedules(&s, balances ? "balanced" : "shares", &like) > 50);
         close_step(&s);
     }
@@ -181,7 +182,9 @@ static void test_with_recompute(void **state)
 {
     (void)state;
     step s = open_step(test_chain(8, 16, 4, false));
-    assert_true(check_schedules(&s, "again", &(sf_plan_spec){.recompute = "full"}) > 50);
+    assert_true(
+        check_schedules(&s, "again",
+                        &(sf_plan_spec){.size = sizeof(sf_plan_spec), .recompute = "full"}) > 50);
     close_step(&s);
 }
 
@@ -191,7 +194,8 @@ static void test_groups_of_ranks(void **state)
     (void)state;
     for (int k = 0; k < SCHEDULES; k++) {
         step s = open_step(test_chain(8, 16, 4, true));
-        sf_plan_spec options = {.stages = k == 2 || k == 4 ? "4" : "2",
+        sf_plan_spec options = {.size = sizeof options,
+                                .stages = k == 2 || k == 4 ? "4" : "2",
                                 .schedule = schedules[k],
                                 .micro_batches = 4,
                                 .recipe = "dp",
@@ -237,7 +241,8 @@ static void test_state_stands_in_one_group(void **state)
     (void)state;
     for (int k = 0; k < SCHEDULES; k++) {
         groups g = open_groups(test_chain(8, 16, 4, false),
-                               &(sf_plan_spec){.stages = k == 2 || k == 4 ? "8" : "4",
+                               &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                               .stages = k == 2 || k == 4 ? "8" : "4",
                                                .schedule = schedules[k],
                                                .micro_batches = 4});
         assert_int_equal(g.count, 4);
@@ -279,9 +284,11 @@ static void test_sums_are_sent_once(void **state)
     (void)state;
     for (int microbatches = 1; microbatches <= 16; microbatches *= 2) {
         enum { WIDTH = 6, BATCH = 32 }; /* no turn is as large as weights are */
-        groups g = open_groups(
-            test_chain(8, BATCH, WIDTH, true),
-            &(sf_plan_spec){.stages = "4", .schedule = "1f1b", .micro_batches = microbatches});
+        groups g = open_groups(test_chain(8, BATCH, WIDTH, true),
+                               &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                               .stages = "4",
+                                               .schedule = "1f1b",
+                                               .micro_batches = microbatches});
         for (int i = 0; i < g.count; i++) {
             int sent = count_messages(g.at[i], SF_OP_SEND, WIDTH * WIDTH);
             int received = count_messages(g.at[i], SF_OP_RECEIVE, WIDTH * WIDTH);
@@ -304,9 +311,11 @@ static void test_surveys(void **state)
     enum { WIDTH = 6, BATCH = 32, TURNS = 4, STAGES = 4 };
     for (int balances = 0; balances < 2; balances++)
         for (int k = 0; k < 2; k++) {
-            groups g = open_groups(
-                test_chain_needing_all(8, BATCH, WIDTH, balances),
-                &(sf_plan_spec){.stages = "4", .schedule = schedules[k], .micro_batches = TURNS});
+            groups g = open_groups(test_chain_needing_all(8, BATCH, WIDTH, balances),
+                                   &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                                   .stages = "4",
+                                                   .schedule = schedules[k],
+                                                   .micro_batches = TURNS});
             bool surveys = !balances || k == 1;
             for (int i = 0; i < g.count; i++) {
                 int forward = i == STAGES - 1 ? 0 : TURNS, backward = i == 0 ? 0 : TURNS;
@@ -413,7 +422,8 @@ static void test_wrong_messages_are_found(void **state)
     int mutants = 0;
     for (int k = 0; k < SCHEDULES; k++) {
         groups g = open_groups(test_chain(8, 16, 4, true),
-                               &(sf_plan_spec){.stages = k == 2 || k == 4 ? "8" : "4",
+                               &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                               .stages = k == 2 || k == 4 ? "8" : "4",
                                                .schedule = schedules[k],
                                                .micro_batches = 4});
         assert_false(is_found(&g));
@@ -470,8 +480,10 @@ static void test_spoiled_schedules(void **state)
         sf_arena arena = {0};
         sf_buf text = {0};
         sf_diag *diag = sf_diag_new();
-        sf_plan *plan = must_pin(
-            s.graph, &(sf_plan_spec){.stages = "4", .schedule = names[i % 4], .micro_batches = 4});
+        sf_plan *plan = must_pin(s.graph, &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                                          .stages = "4",
+                                                          .schedule = names[i % 4],
+                                                          .micro_batches = 4});
         sf_pipeline *pipeline = sf_pipeline_copy(plan->pipeline, s.graph, &arena);
         for (int times = i % 3; times >= 0; times--)
             spoil_schedule(&pipeline->schedule, &dice);
@@ -508,7 +520,8 @@ static void check_verified(const char *name, const sf_graph *graph, const sf_pla
 {
     sf_diag *diag = sf_diag_new();
     sf_verify_report *report = NULL;
-    if (sf_verify_plan(graph, plan, &(sf_verify_options){.steps = 2}, diag, &report) != SF_OK)
+    if (sf_verify_plan(graph, plan, &SF_OPTIONS(sf_verify_options, .steps = 2), diag, &report) !=
+        SF_OK)
         fail_msg("%s, %u stages, %s, %d turns: %s", name, plan->pipeline->stages.count, schedule,
                  plan->micro_batches, sf_diag_text(diag, 0));
     assert_true(report->passed);
@@ -557,7 +570,8 @@ static void test_spoiled_models(void **state)
         sf_graph *graph = test_step(cases[c].name);
         int refused = 0;
         for (int i = 0; i < MUTANTS; i++) {
-            sf_plan *plan = must_pin(graph, &(sf_plan_spec){.stages = cases[c].stages,
+            sf_plan *plan = must_pin(graph, &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                                            .stages = cases[c].stages,
                                                             .schedule = cases[c].schedule,
                                                             .micro_batches = 2});
             bool taken = spoil_plan(graph, plan, i % 2, &dice);
@@ -585,7 +599,8 @@ static void test_models(void **state)
         for (int k = 0; k < SCHEDULES; k++) {
             if (test_sanitized() && ((size_t)k + i) % 2)
                 continue;
-            sf_plan_spec options = {.stages = k == 2 || k == 4 ? "4" : "2",
+            sf_plan_spec options = {.size = sizeof options,
+                                    .stages = k == 2 || k == 4 ? "4" : "2",
                                     .schedule = schedules[k],
                                     .micro_batches = 2};
             verify_micro(names[i], graph, &options);
@@ -602,7 +617,8 @@ static void test_models_are_split_in_groups(void **state)
     sf_graph *graph = test_step("gpt-micro");
     for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
         for (int recomputed = 0; recomputed < 2; recomputed++) {
-            sf_plan_spec options = {.stages = recomputed ? "4" : "2",
+            sf_plan_spec options = {.size = sizeof options,
+                                    .stages = recomputed ? "4" : "2",
                                     .schedule = recomputed ? "zb-v" : "1f1b",
                                     .micro_batches = 2,
                                     .recipe = recipes[r],

@@ -91,8 +91,10 @@ static void test_what_are_no_rounds_is_refused(void **state)
         sf_diag *diag = sf_diag_new();
         sf_graph *graph = test_step(table[i].step);
         sf_plan *plan = NULL;
-        sf_plan_spec options = {
-            .stages = table[i].stages, .schedule = table[i].schedule, .micro_batches = 2};
+        sf_plan_spec options = {.size = sizeof options,
+                                .stages = table[i].stages,
+                                .schedule = table[i].schedule,
+                                .micro_batches = 2};
         assert_int_equal(sf_pin_step(graph, &options, diag, &plan), table[i].status);
         bool found = false;
         for (int t = 0; sf_diag_text(diag, t); t++)
@@ -110,7 +112,8 @@ static sf_pipeline pipeline_of(const sf_graph *graph, const char *stages, const 
 {
     sf_pipeline out;
     sf_diag *diag = sf_diag_new();
-    sf_plan_spec said = {.stages = stages, .schedule = schedule, .micro_batches = 4};
+    sf_plan_spec said = {
+        .size = sizeof said, .stages = stages, .schedule = schedule, .micro_batches = 4};
     sf_pipeline_costs costs = {0};
     sf_spec spec;
     assert_int_equal(sf_spec_read(&said, arena, diag, &spec), SF_OK);
@@ -178,7 +181,8 @@ static void test_they_run(void **state)
         sf_diag *diag = sf_diag_new();
         sf_plan *plan = NULL;
         sf_verify_report *report = NULL;
-        sf_plan_spec options = {.stages = table[i].stages,
+        sf_plan_spec options = {.size = sizeof options,
+                                .stages = table[i].stages,
                                 .schedule = table[i].schedule,
                                 .micro_batches = 2,
                                 .recipe = table[i].recipe,
@@ -186,7 +190,8 @@ static void test_they_run(void **state)
                                 .ranks = table[i].ranks};
         if (sf_pin_step(graph, &options, diag, &plan) != SF_OK ||
             sf_plan_check(plan, graph, 0, diag) != SF_OK ||
-            sf_verify_plan(graph, plan, &(sf_verify_options){.steps = 2}, diag, &report) != SF_OK)
+            sf_verify_plan(graph, plan, &SF_OPTIONS(sf_verify_options, .steps = 2), diag,
+                           &report) != SF_OK)
             fail_msg("%s stages: %s", table[i].stages, sf_diag_text(diag, 0));
         assert_true(report->passed);
         sf_verify_free(report);

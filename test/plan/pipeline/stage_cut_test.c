@@ -172,7 +172,7 @@ static void test_loops_that_stay_are_named(void **state)
     sf_graph *graph;
     sf_arena arena = {0};
     sf_stage_cut cut;
-    sf_load_options options = {.unroll = -1};
+    sf_load_options options = {.size = sizeof options, .unroll = -1};
     assert_int_equal(
         sf_load("test/data/micro/gpt-scan-micro.stablehlo.mlir.xz", &options, diag, &graph), SF_OK);
     sf_stage_request request = {.count = 4,

@@ -59,8 +59,8 @@ static int turn_of(const char *word)
 
 static sf_task task_of(char **at)
 {
-    return (sf_task){ops_of(at[0]), (sf_pass)(strchr("FBW", at[1][0]) - "FBW"), turn_of(at[2]),
-                     atoi(at[3])};
+    return (sf_task){sizeof(sf_task), ops_of(at[0]), (sf_pass)(strchr("FBW", at[1][0]) - "FBW"),
+                     turn_of(at[2]), atoi(at[3])};
 }
 
 static sf_status say_one(sf_space *space, words *w, sf_diag *diag)
@@ -74,7 +74,8 @@ static sf_status say_one(sf_space *space, words *w, sf_diag *diag)
             devices[count++] = atoi(w->at[i]);
         return sf_assign(space, ops_of(w->at[1]), turn_of(w->at[2]), devices, count, diag);
     }
-    return sf_order(space, task_of(w->at + 1), task_of(w->at + 5), diag);
+    sf_task before = task_of(w->at + 1), after = task_of(w->at + 5);
+    return sf_order(space, &before, &after, diag);
 }
 
 typedef struct wanted {
@@ -103,7 +104,8 @@ static sf_status make(const sf_graph *graph, const wanted *it, sf_diag *diag, sf
     }
     if (status == SF_OK)
         status = sf_space_plan(space,
-                               &(sf_plan_spec){.recipe = *recipe ? recipe : NULL,
+                               &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                               .recipe = *recipe ? recipe : NULL,
                                                .schedule = *schedule ? schedule : NULL},
                                diag, out);
     sf_space_free(space);
@@ -125,7 +127,8 @@ static void verify(const sf_graph *graph, const sf_plan *plan, const wanted *it)
     sf_diag *diag = sf_diag_new();
     sf_verify_report *report = NULL;
     if (sf_plan_check(plan, graph, 0, diag) != SF_OK ||
-        sf_verify_plan(graph, plan, &(sf_verify_options){.steps = 2}, diag, &report) != SF_OK)
+        sf_verify_plan(graph, plan, &SF_OPTIONS(sf_verify_options, .steps = 2), diag, &report) !=
+            SF_OK)
         fail_msg("%s: %s: %s", it->step, it->said, sf_diag_text(diag, 0));
     assert_true(report->passed);
     sf_verify_free(report);

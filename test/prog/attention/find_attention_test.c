@@ -92,7 +92,7 @@ static sf_graph *read_text(const char *text)
 {
     sf_diag *diag = sf_diag_new();
     sf_graph *graph = NULL;
-    sf_load_options options = {0};
+    sf_load_options options = {.size = sizeof options};
     if (sf_load_text(text, strlen(text), "step", &options, diag, &graph) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);
@@ -147,7 +147,7 @@ static sf_graph *load_example(void)
 {
     sf_diag *diag = sf_diag_new();
     sf_graph *graph = NULL;
-    sf_load_options options = {0};
+    sf_load_options options = {.size = sizeof options};
     assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
     sf_diag_free(diag);
     return graph;
@@ -271,7 +271,8 @@ static void test_finds_in_time(void **state)
     assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", NULL, diag, &graph), SF_OK);
     graph->kernels = SF_KERNELS_ALL;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sf_plan_spec pin = {.mesh = "data=1",
+        sf_plan_spec pin = {.size = sizeof pin,
+                            .mesh = "data=1",
                             .recipe = "dp",
                             .micro_batches = rows[i].micro_batches,
                             .recompute = rows[i].recomputed};
@@ -313,7 +314,7 @@ static void test_speaks_of_the_step(void **state)
     sf_graph *graph = NULL;
     sf_arena arena = {0};
     sf_trace trace;
-    sf_load_options load = {0};
+    sf_load_options load = {.size = sizeof load};
     assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &load, diag, &graph), SF_OK);
     graph->kernels = SF_KERNELS_ALL;
     sf_lower_options options = {.target = &sf_target_cpu, .trace_arena = &arena};

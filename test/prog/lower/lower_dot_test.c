@@ -62,7 +62,7 @@ static void test_copies(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_diag *diag = sf_diag_new();
-        sf_load_options load = {.unroll = -1};
+        sf_load_options load = {.size = sizeof load, .unroll = -1};
         sf_graph *graph;
         if (sf_load_text(cases[i].text, strlen(cases[i].text), "step", &load, diag, &graph) !=
             SF_OK)

@@ -15,7 +15,7 @@
 static sf_program *lower_text(const char *text, sf_graph **graph)
 {
     sf_diag *diag = sf_diag_new();
-    sf_load_options load = {.unroll = -1};
+    sf_load_options load = {.size = sizeof load, .unroll = -1};
     if (sf_load_text(text, strlen(text), "step", &load, diag, graph) != SF_OK)
         fail_msg("%s\n%s", text, sf_diag_text(diag, 0));
     sf_diag_free(diag);

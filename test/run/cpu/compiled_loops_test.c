@@ -59,7 +59,7 @@ static sf_graph *draw_graph(test_case *c, sf_opcode op, uint32_t seed)
 {
     sf_buf text = {0};
     sf_graph *graph = NULL;
-    sf_load_options load = {.state = "none"};
+    sf_load_options load = {.size = sizeof load, .state = "none"};
     test_case_draw(c, op, seed, false, MOST_ELEMENTS);
     sf_print_stablehlo(c->graph, &text);
     if (sf_load_text(text.text, text.length, "case", &load, NULL, &graph) != SF_OK)

@@ -216,7 +216,7 @@ static sf_graph *load(const program_case *program)
 {
     sf_diag *diag = sf_diag_new();
     sf_graph *graph;
-    sf_load_options options = {.unroll = -1};
+    sf_load_options options = {.size = sizeof options, .unroll = -1};
     if (sf_load_text(program->text, strlen(program->text), "sample", &options, diag, &graph) !=
         SF_OK) {
         print_error("%s: %s\n%s", program->name, sf_diag_text(diag, 0), program->text);

@@ -113,7 +113,8 @@ static bool open_trial(trial *t)
 {
     sf_buf state = {0};
     link_state(t, &state);
-    sf_load_options load = {.unroll = t->c.random.key % 2 ? -1 : 0, .state = state.text};
+    sf_load_options load = {
+        .size = sizeof load, .unroll = t->c.random.key % 2 ? -1 : 0, .state = state.text};
     sf_status status =
         sf_load_text(t->text.text, t->text.length, "case", &load, t->diag, &t->graph);
     sf_buf_free(&state);
@@ -270,7 +271,8 @@ static void add_kernels(sf_opcode op, uint32_t seed, sf_kernels *kernels)
     test_case_draw(&t.c, op, seed, false, 0);
     sf_print_stablehlo(t.c.graph, &t.text);
     link_state(&t, &state);
-    sf_load_options load = {.unroll = t.c.random.key % 2 ? -1 : 0, .state = state.text};
+    sf_load_options load = {
+        .size = sizeof load, .unroll = t.c.random.key % 2 ? -1 : 0, .state = state.text};
     sf_graph *graph = NULL;
     if (sf_load_text(t.text.text, t.text.length, "case", &load, t.diag, &graph) == SF_OK) {
         sf_lower_options options = {.target = &sf_target_cuda};

@@ -52,7 +52,7 @@ static void check(const product_case *c, product_size size, const char *dtype)
     static char text[8192];
     sf_diag *diag = sf_diag_new();
     sf_graph *graph;
-    sf_load_options load = {.unroll = -1};
+    sf_load_options load = {.size = sizeof load, .unroll = -1};
     product_text(c, size, dtype, text, sizeof text);
     if (sf_load_text(text, strlen(text), "step", &load, diag, &graph) != SF_OK)
         fail_msg("%s\n%s", text, sf_diag_text(diag, 0));

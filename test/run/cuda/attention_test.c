@@ -102,7 +102,7 @@ static sf_graph *make_graph(const shape *s)
     sf_buf text = {0};
     sf_diag *diag = sf_diag_new();
     sf_graph *graph = NULL;
-    sf_load_options options = {0};
+    sf_load_options options = {.size = sizeof options};
     write_text(s, &text);
     if (sf_load_text(text.text, text.length, "step", &options, diag, &graph) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));

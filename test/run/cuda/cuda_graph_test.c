@@ -102,7 +102,8 @@ static const trial trials[] = {
 };
 
 /* Loops stay; of what is not known option assume-trip-count says something else than what is. */
-static const sf_load_options options = {.unroll = -1, .assume_trip_count = 7};
+static const sf_load_options options = {
+    .size = sizeof options, .unroll = -1, .assume_trip_count = 7};
 
 static sf_graph *load(const char *text)
 {

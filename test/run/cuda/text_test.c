@@ -32,7 +32,7 @@ static sf_graph *load_step(const char *path)
 {
     sf_diag *diag = sf_diag_new();
     sf_graph *graph = NULL;
-    sf_load_options options = {0};
+    sf_load_options options = {.size = sizeof options};
     if (sf_load(path, &options, diag, &graph) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);

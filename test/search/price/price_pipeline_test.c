@@ -26,8 +26,9 @@ static void test_limits(void **state)
     sf_price all, within;
     sf_threads *threads = sf_threads_new(3);
     assert_int_equal(sf_cluster_open("4xV100", NULL, &cluster), SF_OK);
-    sf_plan_spec spec = {.stages = "4", .schedule = "1f1b", .micro_batches = 8};
-    sf_plan_options options = {.cluster = cluster};
+    sf_plan_spec spec = {
+        .size = sizeof spec, .stages = "4", .schedule = "1f1b", .micro_batches = 8};
+    sf_plan_options options = {.size = sizeof options, .cluster = cluster};
     assert_int_equal(sf_plan_search(graph, &spec, &options, NULL, &plan), SF_OK);
     assert_int_equal(sf_mesh_costs(cluster, &plan->mesh, &arena, NULL, &costs), SF_OK);
     assert_int_equal(sf_price_plan(graph, plan, target, costs, NULL, NULL, NULL, &all), SF_OK);

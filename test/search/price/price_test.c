@@ -279,8 +279,8 @@ static void check_searched(fixture *f, const char *step, const margins *most)
 {
     char what[200];
     sf_plan *plan;
-    sf_plan_spec spec = {.stages = "1"};
-    sf_plan_options options = {.cluster = f->cluster, .level = 2};
+    sf_plan_spec spec = {.size = sizeof spec, .stages = "1"};
+    sf_plan_options options = {.size = sizeof options, .cluster = f->cluster, .level = 2};
     if (sf_plan_search(f->graph, &spec, &options, f->diag, &plan) != SF_OK)
         fail_msg("%s: %s", step, sf_diag_text(f->diag, 0));
     snprintf(what, sizeof what, "%s, searched", step);

@@ -16,7 +16,7 @@ enum { WORK = 16 * 1000 * 1000 };
 
 static sf_solve_found search(const sf_problem *problem, int threads, int64_t work, uint32_t *choice)
 {
-    sf_solve_options options = {.work = work, .seed = 7};
+    sf_solve_options options = {.size = sizeof options, .work = work, .seed = 7};
     sf_threads *pool = threads > 1 ? sf_threads_new(threads) : NULL;
     sf_budget budget = {
         .options = &options, .deadline = HUGE_VAL, .work_limit = work, .threads = pool};
@@ -87,7 +87,7 @@ static void test_start(void **state)
         uint32_t *choice = SF_ARRAY(&arena, problem.nnodes, uint32_t);
         sf_solve_found first = search(&problem, 1, WORK / 4, choice);
         if (first.feasible) {
-            sf_solve_options options = {.work = 1};
+            sf_solve_options options = {.size = sizeof options, .work = 1};
             sf_budget budget = {.options = &options, .deadline = HUGE_VAL, .work_limit = 1};
             sf_solve_found again = {.feasible = true, .cost = first.cost, .bound = first.bound};
             sf_search(&problem, &budget, &again, choice);

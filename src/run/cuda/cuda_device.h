@@ -121,18 +121,18 @@ bool sf_device_multiplies_fp8(void);
 /* Seconds of a copy of so many bytes between the device and memory of the host, as beside what is computed. */
 sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out);
 
-/* The two kinds. */
 sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out);
-sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out);
+
+/* A library that stands for a GPU has a function of this name and type. Tests have one, which runs kernels on the host
+ * (test/emulator). */
+#define SF_DEVICE_OPENING "sheaf_cuda_device"
+typedef sf_status sf_device_opening(int which, sf_diag *diag, sf_device **out);
 
 /* Loads what a GPU is used through, and finds the first; where there is none, one line says what is missing. */
 sf_status sf_gpu_find(sf_diag *diag);
 
 /* Of the first: the architecture, as in 90; 0 where there is none. */
 int sf_gpu_version(void);
-
-/* Compiles kernels for the host, all together, so that engines which want them find them. */
-sf_status sf_host_load(const sf_kernels *module, sf_diag *diag);
 
 /* Whether there is a GPU that can be used: its driver, NVRTC and cuBLASLt load, and the driver finds one; says nothing where there
  * is none. */

@@ -12,6 +12,7 @@
 #include "run/cuda/bias_gradient.h"
 #include "run/engine/engine_backend.h"
 #include "sheaf/sheaf.h"
+#include "support/emulate.h"
 #include "support/plans.h"
 #include "support/run.h"
 
@@ -155,7 +156,7 @@ static void test_both_ways(void **state)
 
 int main(void)
 {
-    setenv("SHEAF_CUDA", "host", 0);
+    test_emulate_gpu();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_both_ways)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "run/cuda/cuda_target.h"
 #include "run/runner.h"
 #include "sheaf/sheaf.h"
+#include "support/emulate.h"
 
 /* The library: matrices are column by column */
 
@@ -378,7 +379,7 @@ static void test_refused(void **state)
 static void test_loops(void **state)
 {
     (void)state;
-    setenv("SHEAF_CUDA", "host", 0);
+    test_emulate_gpu();
     static const char *const engines[] = {"oracle", "cuda"};
     for (size_t t = 0; t < 2; t++) {
         double results[2][128];

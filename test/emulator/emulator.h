@@ -1,6 +1,6 @@
 /* The host in the place of a GPU: what stands in for its libraries. */
-#ifndef SF_RUN_CUDA_HOST_EMULATOR_H
-#define SF_RUN_CUDA_HOST_EMULATOR_H
+#ifndef SF_TEST_EMULATOR_EMULATOR_H
+#define SF_TEST_EMULATOR_EMULATOR_H
 
 #include "run/text/text_conv.h"
 

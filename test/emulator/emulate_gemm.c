@@ -1,7 +1,7 @@
 /* Products with sums of a factor beside them, where the host stands for a GPU: what its library would do. */
 #include "base/mem.h"
+#include "emulator/emulator.h"
 #include "ir/dtype.h"
-#include "run/cuda/host/emulator.h"
 
 /* A matrix, row by row, in double. */
 static double *read_matrix(sf_dtype dtype, const char *data, int64_t rows, int64_t columns,

@@ -1,4 +1,4 @@
-/* The host in the place of a GPU: the text of kernels, compiled by the compiler of the system (CC, or cc) into a library
+/* The host in the place of a GPU, a library that SHEAF_CUDA names (run/cuda/cuda_device.h): the text of kernels, compiled by the compiler of the system (CC, or cc) into a library
  * that is loaded. Threads of a block run one after the other; where a kernel has barriers, each has a stack of its own,
  * and the next one goes on when one comes to a barrier. */
 #include <dlfcn.h>
@@ -10,10 +10,10 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/native/compile.h"
+#include "emulator/emulate_streams.h"
+#include "emulator/emulator.h"
 #include "run/cuda/cuda_device.h"
 #include "run/cuda/cuda_env.h"
-#include "run/cuda/host/emulate_streams.h"
-#include "run/cuda/host/emulator.h"
 
 enum { STACK_BYTES = 128 << 10, MOST_THREADS = 1024 };
 
@@ -229,23 +229,15 @@ static sf_status load_kernels(const sf_kernels *module, sf_diag *diag)
     return status;
 }
 
-sf_status sf_host_load(const sf_kernels *module, sf_diag *diag)
-{
-    pthread_mutex_lock(&lock);
-    sf_status status = load_kernels(module, diag);
-    pthread_mutex_unlock(&lock);
-    return status;
-}
-
 static sf_status compile_host(sf_device *d, const sf_kernels *module, sf_threads *threads,
                               sf_diag *diag, void **functions)
 {
     (void)threads;
     host *h = (host *)d;
     h->kernels = sf_alloc((module->nkernels + 1) * sizeof *h->kernels);
-    SF_TRY(sf_host_load(module, diag));
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < module->nkernels; i++) {
+    sf_status status = load_kernels(module, diag);
+    for (size_t i = 0; i < module->nkernels && status == SF_OK; i++) {
         const char *body = module->kernels[i]->text;
         bool found = find_loaded(module->kernels[i], &h->kernels[i]);
         SF_ASSERT(found);
@@ -253,7 +245,7 @@ static sf_status compile_host(sf_device *d, const sf_kernels *module, sf_threads
         functions[i] = &h->kernels[i];
     }
     pthread_mutex_unlock(&lock);
-    return SF_OK;
+    return status;
 }
 
 /* Memory is memory. */
@@ -487,7 +479,9 @@ static void close_host(sf_device *d)
     sf_free(h);
 }
 
-sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out)
+SF_API sf_device_opening sheaf_cuda_device;
+
+sf_status sheaf_cuda_device(int which, sf_diag *diag, sf_device **out)
 {
     static const sf_device_table table = {
         .close = close_host,

@@ -16,11 +16,10 @@ int sf_cli_cache(int argc, char **argv)
     const sf_cli_command command = {
         .name = "cache",
         .synopsis = "[--clear] [--json]",
-        .about =
-            "Says what is kept between runs, loops and kernels that were compiled and what passes "
-            "decided: where it is, how much, and how much it may be, which SHEAF_CACHE_MIB in the "
-            "environment says (512 unless said). What was not used for the longest time goes "
-            "first.",
+        .about = "Says what is kept between runs, loops and kernels that were compiled: where it "
+                 "is, how "
+                 "much, and how much it may be, which SHEAF_CACHE_MIB in the environment says (512 "
+                 "unless said). What was not used for the longest time goes first.",
         .options = options,
         .noptions = sizeof options / sizeof *options,
     };

@@ -1,4 +1,4 @@
-/* Rests of buffers, and who of them spends theirs on the host: what the passes offload and offload-all share. */
+/* Rests of buffers, and which of them are spent on the host. */
 #ifndef SF_PASS_OFFLOAD_H
 #define SF_PASS_OFFLOAD_H
 
@@ -19,12 +19,11 @@ typedef struct sf_rest {
         rival; /* the rest of the same argument of which only one can be: housed, or from the beginning; SF_NONE */
     double
         again; /* seconds of the one who makes it, where he could again before `after`; below 0: he cannot */
-    bool is_again;  /* it is not spent on the host, but its contents are made again */
-    bool is_taken;  /* it is spent on the host, then: */
-    uint32_t join;  /* before which instruction its copy is waited for, */
-    uint32_t back;  /* and before which the copy back begins */
-    bool is_waited; /* nothing goes on until it is back */
-    uint32_t host;  /* the buffer there */
+    bool is_again; /* it is not spent on the host, but its contents are made again */
+    bool is_taken; /* it is spent on the host, then: */
+    uint32_t join; /* before which instruction its copy is waited for, */
+    uint32_t back; /* and before which the copy back begins */
+    uint32_t host; /* the buffer there */
 } sf_rest;
 
 typedef struct sf_offload {

@@ -14,7 +14,7 @@ for turns in 1 2; do
     "$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches $turns -o plan.json >/dev/null
     losses plan.json none >expected
     [ "$(grep -c loss expected)" -eq 3 ]
-    for list in fullshard fullshard,zero3-prefetch:bucket=4K fullshard,prefetch \
+    for list in fullshard fullshard,prefetch \
         fullshard,prefetch:group=8K fullshard,unshard,linger fullshard,prefetch,unshard,prefetch; do
         losses plan.json $list >found
         cmp expected found || { echo "FAILED: $turns turns, $list: other losses"; exit 1; }

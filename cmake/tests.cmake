@@ -51,7 +51,7 @@ set_target_properties(sheaf_fake_nccl PROPERTIES
 # A library in the place of a GPU, which SHEAF_CUDA names: kernels are compiled for the host and run there. It has its own copy of
 # what it takes of the library.
 add_library(sheaf_emulator MODULE
-    test/emulator/emulator.c test/emulator/emulate_conv.c test/emulator/emulate_gemm.c test/emulator/emulate_streams.c)
+    test/emulator/emulator.c test/emulator/emulate_conv.c test/emulator/emulate_streams.c)
 target_include_directories(sheaf_emulator PRIVATE test)
 target_link_libraries(sheaf_emulator PRIVATE sheaf_static)
 target_link_options(sheaf_emulator PRIVATE -Wl,--exclude-libs,ALL)

@@ -355,34 +355,22 @@ static sf_status ended_host(sf_device *d, sf_lane lane, sf_diag *diag, bool *out
     return SF_OK;
 }
 
-/* What stands in for a library: for a convolution, or for a product and sums of a factor. */
+/* What stands in for a library: for a convolution. */
 typedef struct host_plan {
     sf_convolve convolve;
-    const sf_inst *inst; /* of a product */
-    int factor;
 } host_plan;
 
 static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
                            bool *is_whole)
 {
     (void)d, (void)diag, (void)is_whole;
-    host_plan p = {.factor = -1};
+    host_plan p = {0};
     *plan = NULL;
     if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &p.convolve) &&
         !p.convolve.is_product) {
         *plan = sf_alloc(sizeof p);
         memcpy(*plan, &p, sizeof p);
     }
-    return SF_OK;
-}
-
-static sf_status plan_sum_host(sf_device *d, const sf_inst *inst, int factor, sf_diag *diag,
-                               void **plan)
-{
-    (void)d, (void)diag;
-    host_plan *p = *plan = sf_alloc(sizeof *p);
-    p->inst = inst;
-    p->factor = factor;
     return SF_OK;
 }
 
@@ -400,10 +388,7 @@ typedef struct multiplying {
 static void run_plan(void *what)
 {
     const multiplying *m = what;
-    if (m->plan->inst)
-        sf_host_product(m->plan->inst, m->plan->factor, m->parts);
-    else
-        sf_host_convolve(&m->plan->convolve, m->parts);
+    sf_host_convolve(&m->plan->convolve, m->parts);
 }
 
 static sf_status multiply_host(sf_device *d, const void *plan, char *const *parts, sf_diag *diag)
@@ -505,7 +490,6 @@ sf_status sheaf_cuda_device(int which, sf_diag *diag, sf_device **out)
         .compile = compile_host,
         .launch = launch_host,
         .plan = plan_host,
-        .plan_sum = plan_sum_host,
         .mark = mark_host,
         .when = when_host,
         .drop = drop_plan,

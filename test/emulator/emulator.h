@@ -6,7 +6,4 @@
 
 void sf_host_convolve(const sf_convolve *convolve, char *const *images);
 
-/* A product and the sums of one of its factors; `parts` as in run/cuda/cublaslt.h. */
-void sf_host_product(const sf_inst *inst, int factor, char *const *parts);
-
 #endif

@@ -51,15 +51,6 @@ typedef struct sf_device_table {
     sf_status (*plan)(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
                       bool *is_whole);
 
-    /* Likewise for a DOT and the sums of its factor 0 or 1 over what the product sums over, which go to the last of the parts
-     * (run/cuda/bias_gradient.h). NULL: it has none. */
-    sf_status (*plan_sum)(sf_device *d, const sf_inst *inst, int factor, sf_diag *diag,
-                          void **plan);
-
-    /* Of ways to do the same that `run` puts on the lane that computes, where it returns 0, the fastest; once found it stays that for
-     * the key. NULL: it does not know. */
-    int (*fastest)(sf_device *d, uint64_t key, int ways, int (*run)(void *context, int way),
-                   void *context);
     void (*drop)(sf_device *d, void *plan);
     sf_status (*multiply)(sf_device *d, const void *plan, char *const *parts, sf_diag *diag);
 

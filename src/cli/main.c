@@ -11,6 +11,8 @@
 #include "base/nearest.h"
 #include "cli/cli_options.h"
 
+static int print_completion(int argc, char **argv);
+
 static const struct command {
     const char *name, *what;
     int (*run)(int argc, char **argv);
@@ -34,7 +36,7 @@ static const struct command {
     {"calibrate", "measure this machine, for plans", sf_cli_calibrate},
     {"cache", "say what is kept between runs, or remove it", sf_cli_cache},
     {"solve", "pick strategies at the least cost within a limit", sf_cli_solve},
-    {"completion", "make a shell complete command lines", sf_cli_completion},
+    {"completion", "make a shell complete command lines", print_completion},
     {"version", "say what this build is", sf_cli_version},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -71,7 +73,7 @@ static int unknown(const char *name)
     return SF_EXIT_USAGE;
 }
 
-void sf_cli_each_command(sf_cli_lister *lister)
+static void list_commands(sf_cli_lister *lister)
 {
     for (int i = 0; i < COMMANDS; i++) {
         char name[16];
@@ -84,6 +86,11 @@ void sf_cli_each_command(sf_cli_lister *lister)
             commands[i].run(1, arguments);
         sf_cli_list_options = NULL;
     }
+}
+
+static int print_completion(int argc, char **argv)
+{
+    return sf_cli_completion(argc, argv, list_commands);
 }
 
 static int help(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* What the cuda engine runs on: a GPU, through the libraries that its driver and toolkit bring, or the host in its place,
- * which compiles the text of kernels with the compiler of the system and runs their threads one by one. SHEAF_CUDA=host
- * asks for that: it is slow, and for tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or host,sm_80, has kernels compiled
+ * which compiles the text of kernels with the compiler of the system and runs their threads one by one. SHEAF_CUDA=PATH
+ * names that library (test/emulator): it is slow, and for tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or PATH,sm_80, has kernels compiled
  * for that architecture, which may have less than the GPU has.
  *
  * What is computed is put on one stream, in order; copies from and to the host wait for what was put there before. Other lanes go on

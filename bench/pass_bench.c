@@ -61,7 +61,7 @@ static sf_status run(bench *b, char **argv)
     sf_status status = sf_pass_list_read(argv[PASSES], &b->arena, b->diag, &list);
     const int64_t more = INT64_C(40) << 30, takes = sf_program_bytes(program);
     sf_pass_run how = {&list, b->costs, takes > sf_costs_memory(b->costs) ? takes + more : 0,
-                       &b->arena, false};
+                       &b->arena};
     size_t insts = count_insts(program);
     double began = sf_now();
     clock_t busy = clock();

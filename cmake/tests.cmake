@@ -43,10 +43,22 @@ endfunction()
 
 # A library in the place of NCCL, for tests of the engine cuda on the host.
 add_library(sheaf_fake_nccl MODULE test/support/fake/nccl.c)
-target_include_directories(sheaf_fake_nccl PRIVATE src include)
+target_include_directories(sheaf_fake_nccl PRIVATE src include test)
 set_target_properties(sheaf_fake_nccl PROPERTIES
     OUTPUT_NAME fake_nccl
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/support)
+
+# A library in the place of a GPU, which SHEAF_CUDA names: kernels are compiled for the host and run there. It has its own copy of
+# what it takes of the library.
+add_library(sheaf_emulator MODULE
+    test/emulator/emulator.c test/emulator/emulate_conv.c test/emulator/emulate_streams.c)
+target_include_directories(sheaf_emulator PRIVATE test)
+target_link_libraries(sheaf_emulator PRIVATE sheaf_static)
+target_link_options(sheaf_emulator PRIVATE -Wl,--exclude-libs,ALL)
+set_target_properties(sheaf_emulator PROPERTIES
+    OUTPUT_NAME emulator
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/support)
+set(emulator ${CMAKE_BINARY_DIR}/test/support/libemulator.so)
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS test/*_test.c)
 file(GLOB support_sources CONFIGURE_DEPENDS test/support/*.c)
@@ -64,6 +76,8 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
     if(support_sources)
         add_library(sheaf_test_code STATIC ${support_sources})
         target_link_libraries(sheaf_test_code PUBLIC sheaf_test_support)
+        target_compile_definitions(sheaf_test_code PRIVATE SF_EMULATOR="${emulator}")
+        add_dependencies(sheaf_test_code sheaf_emulator)
         set(test_libraries sheaf_test_code)
         if(SF_HAVE_CBC)
             target_compile_definitions(sheaf_test_code PRIVATE SF_HAVE_CBC=1)
@@ -96,6 +110,7 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
     find_path(SF_CUDA_INCLUDE cuda_runtime.h PATHS /usr/local/cuda/include)
     mark_as_advanced(SF_NCCL_INCLUDE SF_CUDA_INCLUDE)
     add_dependencies(test_run_cuda_nccl sheaf_fake_nccl)
+    target_sources(test_run_cuda_convolve PRIVATE test/emulator/emulate_conv.c)
     if(SF_NCCL_INCLUDE AND SF_CUDA_INCLUDE)
         target_include_directories(test_run_cuda_nccl SYSTEM PRIVATE ${SF_NCCL_INCLUDE} ${SF_CUDA_INCLUDE})
         target_compile_definitions(test_run_cuda_nccl PRIVATE SF_HAVE_NCCL_H=1)
@@ -103,11 +118,11 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
     # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
     sf_add_test(run/cuda/device test_run_cpu_device)
     set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
-        "${test_environment};SHEAF_CUDA=host;SHEAF_DEVICE_ENGINE=cuda;SHEAF_DEVICE_CASES=12")
+        "${test_environment};SHEAF_CUDA=${emulator};SHEAF_DEVICE_ENGINE=cuda;SHEAF_DEVICE_CASES=12")
     # Attention also as GPUs without groups of warps compute it.
     sf_add_test(run/cuda/attention_plain test_run_cuda_attention)
     set_tests_properties(run/cuda/attention_plain PROPERTIES ENVIRONMENT
-        "${test_environment};SHEAF_CUDA=host,sm_80")
+        "${test_environment};SHEAF_CUDA=${emulator},sm_80")
 elseif(test_sources)
     message(NOTICE "cmocka was not found: the tests written in C are not built")
 endif()

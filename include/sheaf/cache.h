@@ -1,4 +1,4 @@
-/* The cache: what was compiled, and what passes decided, on disk between runs. It is in $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf,
+/* The cache: what was compiled, on disk between runs. It is in $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf,
  * and takes no more than $SHEAF_CACHE_MIB, or 512 MiB: what was not used for the longest time is removed, by whoever puts something
  * there. What is missing is made again. */
 #ifndef SHEAF_CACHE_H

@@ -19,7 +19,6 @@ enum { SF_EXIT_GOOD = 0, SF_EXIT_FAILED = 1, SF_EXIT_USAGE = 2 };
 
 int sf_cli_calibrate(int argc, char **argv);
 int sf_cli_cluster(int argc, char **argv);
-int sf_cli_completion(int argc, char **argv);
 int sf_cli_convert(int argc, char **argv);
 int sf_cli_diff(int argc, char **argv);
 int sf_cli_eval(int argc, char **argv);

@@ -45,6 +45,7 @@ typedef void sf_cli_lister(const sf_cli_command *command, const sf_cli_table *ta
 extern sf_cli_lister *sf_cli_list_options;
 
 /* Tells it of all commands; NULL: prints their names, with a space between them. */
-void sf_cli_each_command(sf_cli_lister *lister);
+typedef void sf_cli_listing(sf_cli_lister *lister);
+int sf_cli_completion(int argc, char **argv, sf_cli_listing *list_commands);
 
 #endif

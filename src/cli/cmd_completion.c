@@ -116,14 +116,14 @@ static void print_bash_values(void)
     }
 }
 
-static void print_bash(void)
+static void print_bash(sf_cli_listing *list_commands)
 {
     printf(
         "# Completion of sheaf for bash. What is not known here, the shell completes as a file.\n"
         "_sheaf() {\n"
         "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options= "
         "words= commands=\"");
-    sf_cli_each_command(NULL);
+    list_commands(NULL);
     printf("\"\n    COMPREPLY=()\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
            "        COMPREPLY=($(compgen -W \"$commands help --help --version\" -- \"$word\"))\n"
@@ -134,7 +134,7 @@ static void print_bash(void)
            "    case $before in\n");
     print_bash_values();
     printf("    esac\n    case ${COMP_WORDS[1]} in\n    help) words=$commands ;;\n");
-    sf_cli_each_command(list_for_bash);
+    list_commands(list_for_bash);
     printf("    esac\n    [[ $word == -* ]] && words=$options\n"
            "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
            "complete -o default -F _sheaf sheaf\n");
@@ -199,17 +199,17 @@ static void list_for_zsh(const sf_cli_command *command, const sf_cli_table *tabl
     printf("\n        ;;\n");
 }
 
-static void print_zsh(void)
+static void print_zsh(sf_cli_listing *list_commands)
 {
     printf("#compdef sheaf\n# Completion of sheaf for zsh.\n_sheaf() {\n"
            "    local -a commands=(");
-    sf_cli_each_command(NULL);
+    list_commands(NULL);
     printf(" help)\n"
            "    if (( CURRENT == 2 )); then\n"
            "        compadd -- $commands --help --version\n        return\n    fi\n"
            "    shift words\n    (( CURRENT-- ))\n"
            "    case $words[1] in\n    help) compadd -- $commands ;;\n");
-    sf_cli_each_command(list_for_zsh);
+    list_commands(list_for_zsh);
     printf("    esac\n}\n"
            "if [ \"$funcstack[1]\" = _sheaf ]; then\n    _sheaf \"$@\"\nelse\n"
            "    compdef _sheaf sheaf\nfi\n");
@@ -252,21 +252,21 @@ static void list_for_fish(const sf_cli_command *command, const sf_cli_table *tab
     }
 }
 
-static void print_fish(void)
+static void print_fish(sf_cli_listing *list_commands)
 {
     printf("# Completion of sheaf for fish.\n"
            "complete -c sheaf -n __fish_use_subcommand -f -a '");
-    sf_cli_each_command(NULL);
+    list_commands(NULL);
     printf(" help'\ncomplete -c sheaf -n __fish_use_subcommand -l help -d 'the commands'\n"
            "complete -c sheaf -n __fish_use_subcommand -l version -d 'the version'\n");
-    sf_cli_each_command(list_for_fish);
+    list_commands(list_for_fish);
 }
 
-int sf_cli_completion(int argc, char **argv)
+int sf_cli_completion(int argc, char **argv, sf_cli_listing *list_commands)
 {
     static const struct {
         const char *name;
-        void (*print)(void);
+        void (*print)(sf_cli_listing *list_commands);
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
     const char *shell = NULL;
     const sf_cli_command command = {
@@ -282,7 +282,7 @@ int sf_cli_completion(int argc, char **argv)
         return exit_code;
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
         if (strcmp(shells[i].name, shell) == 0) {
-            shells[i].print();
+            shells[i].print(list_commands);
             return SF_EXIT_GOOD;
         }
     return sf_cli_misuse(command.name, "the shell is bash, zsh or fish, not '%s'", shell);

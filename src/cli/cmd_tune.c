@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "base/guard.h"
-#include "base/json.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "report/page/tune_page.h"
@@ -119,37 +118,16 @@ static void print_report(const sf_tune_report *report)
                sf_text_seconds(report->trials[report->best]->seconds).at);
 }
 
-static void put_trial(sf_json_writer *json, const sf_tune_report *report, const sf_trial *trial)
-{
-    sf_json_begin_object(json);
-    for (int v = 0; v < report->nvariables; v++)
-        sf_json_add_string(json, report->variables[v], trial->values[v]);
-    sf_json_add_double(json, "seconds", trial->seconds);
-    sf_json_add_int(json, "memory", trial->memory);
-    sf_json_add_bool(json, "pruned", trial->pruned);
-    sf_json_add_bool(json, "logged", trial->logged);
-    sf_json_add_string(json, "why", trial->why);
-    sf_json_end_object(json);
-}
+struct printing {
+    const sf_tune_report *report;
+    const char *title;
+};
 
 static sf_status print_json(void *context)
 {
-    const sf_tune_report *report = context;
+    const struct printing *job = context;
     sf_buf buf = {0};
-    sf_json_writer json = {.buf = &buf, .indent = true};
-    sf_json_begin_object(&json);
-    sf_json_add_int(&json, "settings", report->points);
-    sf_json_add_int(&json, "room", report->room);
-    sf_json_add_string(&json, "best",
-                       report->best >= 0 ? report->trials[report->best]->setting : NULL);
-    sf_json_add_double(&json, "seconds",
-                       report->best >= 0 ? report->trials[report->best]->seconds : (double)NAN);
-    sf_json_key(&json, "trials");
-    sf_json_begin_array(&json);
-    for (int i = 0; i < report->ntrials; i++)
-        put_trial(&json, report, report->trials[i]);
-    sf_json_end_array(&json);
-    sf_json_end_object(&json);
+    sf_tune_json(job->report, job->title, true, &buf);
     puts(buf.text);
     sf_buf_free(&buf);
     return SF_OK;
@@ -199,7 +177,7 @@ static sf_status tune_graph(struct job *job, const sf_graph *graph, sf_diag *dia
         fputs("\r\033[K", stderr);
     if (report && report->ntrials > 0 && (!job->output || strcmp(job->output, "-") != 0)) {
         if (job->json)
-            sf_guarded(print_json, report, diag);
+            sf_guarded(print_json, &(struct printing){report, job->script}, diag);
         else
             print_report(report);
     }

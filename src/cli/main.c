@@ -11,6 +11,8 @@
 #include "base/nearest.h"
 #include "cli/cli_options.h"
 
+static int print_completion(int argc, char **argv);
+
 static const struct command {
     const char *name, *what;
     int (*run)(int argc, char **argv);
@@ -35,7 +37,7 @@ static const struct command {
     {"calibrate", "measure this machine and write its cluster file", sf_cli_calibrate},
     {"cache", "print or clear what is cached between runs", sf_cli_cache},
     {"solve", "solve an optimal strategy selection problem", sf_cli_solve},
-    {"completion", "print a shell completion script", sf_cli_completion},
+    {"completion", "print a shell completion script", print_completion},
     {"version", "print version, compiler, target and features", sf_cli_version},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -72,7 +74,7 @@ static int unknown(const char *name)
     return SF_EXIT_USAGE;
 }
 
-void sf_cli_each_command(sf_cli_lister *lister)
+static void list_commands(sf_cli_lister *lister)
 {
     for (int i = 0; i < COMMANDS; i++) {
         char name[16];
@@ -85,6 +87,11 @@ void sf_cli_each_command(sf_cli_lister *lister)
             commands[i].run(1, arguments);
         sf_cli_list_options = NULL;
     }
+}
+
+static int print_completion(int argc, char **argv)
+{
+    return sf_cli_completion(argc, argv, list_commands);
 }
 
 static int help(int argc, char **argv)

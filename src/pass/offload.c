@@ -371,7 +371,7 @@ static int by_place(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-enum { GOES, JOINS, COMES, WAITS, TURNS };
+enum { GOES, JOINS, COMES, TURNS };
 
 static placed_inst placed_at(uint32_t before, int turn, size_t order, sf_inst inst)
 {
@@ -473,8 +473,6 @@ void sf_offload_insert(sf_offload *o)
         sf_inst in = sf_copy_inst(p, list[i]->host, list[i]->buffer);
         in.origin = origin_of_move(p, list[i]);
         all[at++] = placed_at(list[i]->back, COMES, i, in);
-        if (list[i]->is_waited)
-            all[at++] = placed_at(list[i]->back, WAITS, i, sf_join_inst(p, &list[i]->buffer, 1));
     }
     qsort(all, at, sizeof *all, by_place);
     sf_insertion *insertions = SF_ARRAY(o->arena, at, sf_insertion);

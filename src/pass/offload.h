@@ -1,4 +1,4 @@
-/* Rests of buffers, and who of them spends theirs on the host: what the passes offload and offload-all share. */
+/* Rests of buffers, and which of them are spent on the host. */
 #ifndef SF_PASS_OFFLOAD_H
 #define SF_PASS_OFFLOAD_H
 
@@ -23,7 +23,6 @@ typedef struct sf_rest {
     bool is_taken;      /* it is spent on the host, then: */
     uint32_t join;      /* before which instruction its copy is waited for, */
     uint32_t back;      /* and before which the copy back begins */
-    bool is_waited;     /* nothing goes on until it is back */
     uint32_t host;      /* the buffer there */
 } sf_rest;
 

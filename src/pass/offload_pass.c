@@ -1,5 +1,4 @@
-/* The passes: offload moves what does not fit; offload-all all state that only the update touches, and waits for it,
- * to compare with. */
+/* The pass offload moves what does not fit. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -169,32 +168,5 @@ sf_status sf_pass_offload(sf_passing *passing)
     settle(passing);
     passing->note->length = 0;
     sf_buf_puts(passing->note, best.note);
-    return SF_OK;
-}
-
-/* The first instruction that touches any of them. */
-static uint32_t first_use(sf_rest *const *list, size_t count)
-{
-    uint32_t first = SF_NONE;
-    for (size_t i = 0; i < count; i++)
-        first = list[i]->after < first ? list[i]->after : first;
-    return first;
-}
-
-sf_status sf_pass_offload_all(sf_passing *passing)
-{
-    sf_offload o = offload_of(passing, passing->limit, said_least(passing, SF_OFFLOAD_LEAST));
-    sf_rest **list;
-    for (size_t r = 0; r < o.nrests; r++)
-        o.rests[r].is_taken = o.rests[r].is_state && !o.rests[r].is_housed;
-    size_t count = sf_offload_taken(&o, &list);
-    uint32_t first = first_use(list, count);
-    for (size_t i = 0; i < count; i++) {
-        list[i]->join = list[i]->first;
-        list[i]->back = first;
-        list[i]->is_waited = true;
-    }
-    sf_offload_insert(&o);
-    note_moves(passing, &o);
     return SF_OK;
 }

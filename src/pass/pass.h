@@ -77,11 +77,9 @@ typedef struct sf_program_pass {
     bool rounds; /* what it computes may differ in the last bits: its meaning is not compared */
     bool is_approximate; /* nor in those alone: results are another training's, near this one */
     bool is_forced;      /* does nothing, but that its list is kept though it is slower than none */
-    bool
-        is_uncached; /* does nothing, but that nothing is taken from disk for its list, or put there */
-    bool hides;      /* it moves gathers: how much of what it could hide it does is told */
-    int variants;    /* ways to do it that are tried, of which the best is taken; 0 is 1 */
-    int sure;        /* the first so many of these take what lives say, or little more */
+    bool hides;          /* it moves gathers: how much of what it could hide it does is told */
+    int variants;        /* ways to do it that are tried, of which the best is taken; 0 is 1 */
+    int sure;            /* the first so many of these take what lives say, or little more */
     sf_pass_option options[SF_PASS_OPTIONS];
     sf_status (*run)(sf_passing *passing);
 } sf_program_pass;
@@ -133,8 +131,6 @@ typedef struct sf_pass_run {
     const sf_costs *costs;
     int64_t limit;   /* of the device; 0: what the slowest device of the costs has */
     sf_arena *arena; /* of the outcomes */
-    bool
-        is_cached; /* what was decided for the same before is taken from disk, and what is now is put there (pass/decision_cache.h) */
 } sf_pass_run;
 
 /* Runs the passes on the program, which is settled and checked behind each. `outcomes`, or NULL, has room for two more than

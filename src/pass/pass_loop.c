@@ -1,12 +1,9 @@
 /* The loop of passes and profiles. */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/machine.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "pass/decision_cache.h"
 #include "pass/passes.h"
 #include "pass/step_lower_bound.h"
 #include "prog/buffer_content.h"
@@ -21,11 +18,16 @@ typedef struct looping {
     const sf_pass_run *run;
     int64_t limit;
     sf_diag *diag;
-    uint64_t meaning;      /* of the program as it was */
-    sf_pass_record record; /* what is decided, */
-    bool is_known;         /* and was before */
-    sf_arena scratch;      /* of one pass */
+    uint64_t meaning; /* of the program as it was */
+    sf_arena scratch; /* of one pass */
 } looping;
+
+/* Which variant of a pass is best, of how much memory it had to be told, and whether it is kept. */
+typedef struct decision {
+    int variant;
+    int64_t limit;
+    bool kept;
+} decision;
 
 /* A way in which a pass could leave the program. */
 typedef struct attempt {
@@ -159,16 +161,16 @@ static attempt measure(const looping *l)
 
 /* One variant, told of less memory until it fits; the program is as it left it. */
 static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                             const sf_kept *before, sf_pass_decision *decision, sf_buf *note)
+                             const sf_kept *before, decision *d, sf_buf *note)
 {
-    decision->limit = l->limit;
+    d->limit = l->limit;
     for (int t = 0;; t++) {
-        SF_TRY(try_pass(l, chosen, profile, decision->variant, decision->limit, note));
+        SF_TRY(try_pass(l, chosen, profile, d->variant, d->limit, note));
         int64_t over = sf_program_bytes(l->p) - l->limit;
-        if (over <= 0 || t == TRIES || decision->limit < over || profile->bytes > l->limit)
+        if (over <= 0 || t == TRIES || d->limit < over || profile->bytes > l->limit)
             return SF_OK;
         sf_program_put_back(l->p, before);
-        decision->limit -= over + over / 4;
+        d->limit -= over + over / 4;
     }
 }
 
@@ -225,7 +227,7 @@ static void note_hidden(const sf_program_pass *pass, double seconds, result *out
 /* The best way, or none. One that is no better by lives is none by places either; one that is, and turns out not to be with
  * places, makes room for the next, and in the end for one that is sure. */
 static sf_status decide(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                        const sf_kept *before, sf_pass_decision *out, sf_buf *note)
+                        const sf_kept *before, decision *out, sf_buf *note)
 {
     enum { PLACED = 4 };
     const sf_program_pass *pass = chosen->pass;
@@ -251,21 +253,15 @@ static sf_status decide(looping *l, const sf_chosen_pass *chosen, const sf_profi
     return SF_OK;
 }
 
-/* As it was decided, or decided now. */
-static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, sf_pass_decision *decision,
-                          result *out)
+static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, result *out)
 {
     sf_profile profile = {0};
-    sf_status status = SF_OK;
+    decision d = {0};
     take_profile(l, &l->scratch, &profile);
     find_hideable(l, chosen, &profile, out);
     const sf_kept *before = sf_program_keep(l->p, &l->scratch);
-    if (!l->is_known)
-        status = decide(l, chosen, &profile, before, decision, &out->note);
-    else if (decision->kept)
-        status = try_pass(l, chosen, &profile, decision->variant, decision->limit, &out->note);
-    SF_TRY(status);
-    out->kept = decision->kept;
+    SF_TRY(decide(l, chosen, &profile, before, &d, &out->note));
+    out->kept = d.kept;
     if (out->kept) {
         note_hidden(chosen->pass, profile.sim.seconds - measure(l).seconds, out);
         return SF_OK;
@@ -299,12 +295,6 @@ sf_status sf_pass_force(sf_passing *passing)
     return SF_OK;
 }
 
-sf_status sf_pass_no_cache(sf_passing *passing)
-{
-    sf_buf_puts(passing->note, "decided anew");
-    return SF_OK;
-}
-
 static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
 {
     const sf_pass_list *list = l->run->list;
@@ -313,7 +303,7 @@ static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
     for (int i = 0; i < list->count; i++) {
         result found = {0};
         l->meaning = sf_program_meaning(l->p);
-        sf_status status = run_pass(l, &list->at[i], &l->record.at[i], &found);
+        sf_status status = run_pass(l, &list->at[i], &found);
         if (status == SF_OK && outcomes)
             note_outcome(l, list->at[i].file ? list->at[i].file : list->at[i].pass->name, &found,
                          &outcomes[i + 1]);
@@ -343,63 +333,6 @@ static sf_status run_guarded(looping *l, sf_arena *arena, sf_pass_outcome *outco
     return SF_OK;
 }
 
-/* Passes of users may decide by anything. */
-static bool can_cache(const sf_pass_run *run)
-{
-    for (int i = 0; i < run->list->count; i++)
-        if (run->list->at[i].user || run->list->at[i].pass->is_uncached)
-            return false;
-    return run->is_cached && run->list->count > 0;
-}
-
-static bool are_variants(const sf_pass_list *list, const sf_pass_record *record)
-{
-    for (int i = 0; i < list->count; i++) {
-        int variants = list->at[i].pass->variants;
-        if (record->at[i].variant < 0 || record->at[i].variant >= (variants > 0 ? variants : 1))
-            return false;
-    }
-    return true;
-}
-
-/* By what was decided before; false, and the program as it was, where that leads elsewhere. */
-static bool run_known(looping *l, uint64_t key, sf_arena *arena, sf_pass_outcome *outcomes,
-                      int *count)
-{
-    const sf_pass_list *list = l->run->list;
-    if (!sf_pass_cache_read(key, list->count, &l->record) || !are_variants(list, &l->record))
-        return false;
-    sf_diag unheard = {0}, *heard = l->diag;
-    const sf_kept *before = sf_program_keep(l->p, arena);
-    l->is_known = true;
-    l->diag = &unheard;
-    bool same = run_guarded(l, arena, outcomes, count) == SF_OK &&
-                sf_pass_cache_hash(l->p) == l->record.left;
-    if (!same)
-        sf_program_put_back(l->p, before);
-    l->is_known = false;
-    l->diag = heard;
-    sf_diag_clear(&unheard);
-    return same;
-}
-
-/* What takes less than a hundredth of a second to decide is not worth a file. */
-static sf_status run_cached(looping *l, sf_arena *arena, sf_pass_outcome *outcomes, int *count)
-{
-    const double worth = 0.01;
-    uint64_t key = sf_pass_cache_key(l->p, l->run, l->limit);
-    if (run_known(l, key, arena, outcomes, count))
-        return SF_OK;
-    double began = sf_thread_time();
-    l->record = (sf_pass_record){0};
-    SF_TRY(run_guarded(l, arena, outcomes, count));
-    if (sf_thread_time() - began < worth)
-        return SF_OK;
-    l->record.left = sf_pass_cache_hash(l->p);
-    sf_pass_cache_write(key, l->run->list->count, &l->record);
-    return SF_OK;
-}
-
 sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *diag,
                         sf_pass_outcome *outcomes, int *count)
 {
@@ -409,8 +342,7 @@ sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *di
     if (l.limit <= 0)
         l.limit = sf_costs_memory(run->costs);
     count = count ? count : &unheard;
-    sf_status status = can_cache(run) ? run_cached(&l, &arena, outcomes, count)
-                                      : run_guarded(&l, &arena, outcomes, count);
+    sf_status status = run_guarded(&l, &arena, outcomes, count);
     sf_arena_free(&l.scratch);
     sf_arena_free(&arena);
     return status;

@@ -40,12 +40,12 @@ bool sf_plan_is_approximate(const sf_plan *plan)
     return is;
 }
 
-static sf_status rewrite(const sf_plan *plan, const sf_costs *costs, bool anew, sf_program *program,
+static sf_status rewrite(const sf_plan *plan, const sf_costs *costs, sf_program *program,
                          sf_arena *arena, sf_diag *diag, sf_pass_outcome **outcomes, int *count)
 {
     sf_pass_list list;
     SF_TRY(read_passes(plan, arena, diag, &list));
-    sf_pass_run run = {&list, costs, plan->passes.memory, arena, !anew};
+    sf_pass_run run = {&list, costs, plan->passes.memory, arena};
     sf_pass_outcome *all = outcomes ? SF_ARRAY(arena, list.count + 2, sf_pass_outcome) : NULL;
     SF_TRY(sf_passes_run(program, &run, diag, all, count));
     if (outcomes)
@@ -53,9 +53,8 @@ static sf_status rewrite(const sf_plan *plan, const sf_costs *costs, bool anew, 
     return SF_OK;
 }
 
-sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, bool anew,
-                          sf_program *program, sf_arena *arena, sf_diag *diag,
-                          sf_pass_outcome **outcomes, int *count)
+sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, sf_program *program,
+                          sf_arena *arena, sf_diag *diag, sf_pass_outcome **outcomes, int *count)
 {
     sf_cluster *cluster = NULL;
     sf_costs *own = NULL;
@@ -69,7 +68,7 @@ sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, bool anew,
         costs = own;
     }
     if (status == SF_OK)
-        status = rewrite(plan, costs, anew, program, arena, diag, outcomes, count);
+        status = rewrite(plan, costs, program, arena, diag, outcomes, count);
     sf_cluster_free(cluster);
     return status;
 }

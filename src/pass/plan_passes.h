@@ -10,10 +10,8 @@ bool sf_plan_is_approximate(const sf_plan *plan);
 
 /* Rewrites the program as the plan says. Passes go by the costs of the cluster that the plan names for them; where it names
  * none, by `costs`, of its mesh, or, for NULL, those of as many cores as it has ranks. *outcomes, with that of no pass
- * first, and the number of them, or NULL; in the arena. A plan without passes: nothing is done, and there are none. What was decided
- * before for the same is taken from disk, unless it is to be `anew`. */
-sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, bool anew,
-                          sf_program *program, sf_arena *arena, sf_diag *diag,
-                          sf_pass_outcome **outcomes, int *count);
+ * first, and the number of them, or NULL; in the arena. A plan without passes: nothing is done, and there are none. */
+sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, sf_program *program,
+                          sf_arena *arena, sf_diag *diag, sf_pass_outcome **outcomes, int *count);
 
 #endif

@@ -15,9 +15,11 @@ if ! nvidia-smi -L >/dev/null 2>&1; then
 fi
 sheaf=("$bin" train)
 SHEAF_CUDA=gpu expect 2 "$step" --steps 1 --data "$io" --engine cuda
-warns "SHEAF_CUDA is host, an architecture such as sm_80, or host,sm_80, not 'gpu'"
+warns "SHEAF_CUDA is an architecture such as sm_80, the path of a library that stands for a GPU, or PATH,sm_80, not 'gpu'"
+SHEAF_CUDA=./none.so expect 2 "$step" --steps 1 --data "$io" --engine cuda
+warns "SHEAF_CUDA: ./none.so: "
 
-export SHEAF_CUDA=host
+export SHEAF_CUDA=$emulator
 sheaf=("$bin" verify)
 expect 0 "$step" --against "$io" --engine cuda
 says "verify: passed"

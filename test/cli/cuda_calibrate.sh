@@ -5,7 +5,7 @@ set -u
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 io=$SHEAF_SOURCE/examples/gpt-micro.io.safetensors
-export SHEAF_CUDA=host
+export SHEAF_CUDA=$emulator
 
 # What a calibration says of a GPU: steps are priced as they are lowered for it, and their memory is what the engine takes,
 # beside the room of a library that the host has none of.

@@ -12,7 +12,7 @@ if [ ! -e "$fake" ]; then
     echo "the library in the place of NCCL is not built"
     exit 77
 fi
-export SHEAF_CUDA=host FAKE_NCCL_LOG=$work/log
+export SHEAF_CUDA=$emulator FAKE_NCCL_LOG=$work/log
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 has_mpi=false

@@ -20,7 +20,7 @@ for engine in cpu oracle; do
     says "(tolerance 0.5)"
 done
 # A GPU without tensor cores of fp8 multiplies its numbers as bf16.
-for device in host host,sm_80; do
+for device in "$emulator" "$emulator,sm_80"; do
     SHEAF_CUDA=$device expect 0 "$step" --against "$io" --engine cuda --precision fp8 --steps 0
     says "(tolerance 0.5)"
 done
@@ -44,7 +44,7 @@ done
 sheaf=("$bin" train)
 expect 0 "$step" --steps 2 --data "$io" --init "$io" --precision bf16
 says "step 2/2  loss 3.80042"
-SHEAF_CUDA=host expect 0 "$step" --steps 2 --data "$io" --init "$io" --precision bf16 --engine cuda
+SHEAF_CUDA=$emulator expect 0 "$step" --steps 2 --data "$io" --init "$io" --precision bf16 --engine cuda
 says "step 2/2  loss 3.8004"
 
 [ "$failures" -eq 0 ]

@@ -24,9 +24,8 @@ silent out
 for id in glance timeline memory communication modules frontier recipes; do
     has page.html "<section id=\"$id\""
 done
-lacks page.html '<section id="measured"'
-has page.html "<title>jit_step</title>"
-has page.html "<li>dp 2</li><li>tp 2</li>"
+has page.html '"title":"jit_step"'
+has page.html '"words":["dp 2","tp 2"]'
 has page.html "between hosts"
 [ "$(wc -c <page.html)" -lt 1000000 ] || fail "the page of a small step is large"
 
@@ -35,13 +34,6 @@ grep -oE "[a-z]+://[^'\"<> ]*" page.html | grep -v '^http://www.w3.org/2000/svg$
 [ ! -s addresses ] || fail "the page has addresses: $(cat addresses)"
 grep -qE '<(link|img|iframe|object)|<script[^>]* src|@import|url\(' page.html && fail "the page fetches something"
 has page.html "default-src 'none'"
-
-# Without scripts: tables of everything, in plain HTML.
-sed '/<script/,$d' page.html >plain.html
-for words in "What a rank holds at its peak" "Collectives of a step" "Modules, of a rank" \
-    "computed again" "Recipes" "this plan" "layer_0" "activations" "all_reduce" "zero3"; do
-    has plain.html "$words"
-done
 
 # The data are what --json prints, and the prices those of explain.
 expect 0 report plan.json -c 2x2xV100 --json
@@ -86,9 +78,8 @@ END
 expect 0 pin "$step" -r dp -n 2 --micro-batches 2 -o turns.json
 expect 0 run --plan turns.json --steps 2 --profile timed.json
 expect 0 report turns.json -c 1x2xCPU --against timed.json -o measured.html --title 'a & "b"'
-has measured.html '<section id="measured"'
-has measured.html "Largest differences"
-has measured.html "<title>a &#38; &#34;b&#34;</title>"
+has measured.html '"differences":[{"op":'
+has measured.html '"title":"a & \"b\""'
 expect 0 report turns.json -c 1x2xCPU --against timed.json --json
 says '"measured": true'
 
@@ -105,7 +96,6 @@ expect 0 cluster 1x2xCPU --json
 sed 's/"name": "1x2xCPU"/"name": "<\/script><img src=x onerror=bad()>\\u202e\\u0007"/' out >evil-cluster.json
 expect 0 report evil-plan.json -c ./evil-cluster.json -o evil.html --title '</title></script><img src=x onerror=bad()>'
 lacks evil.html '<img'
-has evil.html '&#60;img src=x'
 [ "$(grep -o '</script>' evil.html | wc -l)" -eq 2 ] || fail "a name ends a script"
 lacks evil.html "$(printf '\342\200\256')"
 LC_ALL=C grep -q "$(printf '[\001-\010\013-\037]')" evil.html && fail "control characters in the page"

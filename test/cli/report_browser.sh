@@ -75,6 +75,11 @@ addEventListener('load', () => {
         }
         const colours = ['light', 'dark'].map((theme) => { setTheme(theme); return getComputedStyle(document.body).backgroundColor; });
         should(colours[0] !== colours[1], 'light is dark');
+        for (const words of ['What a rank holds at its peak', 'Collectives of a step', 'Recipes', 'this plan', 'activations', 'at least'])
+            should(byId('main').textContent.includes(words) || (words.startsWith('Coll') && !data.collectives.length), `'${words}' is not there`);
+        should(!!byId('measured') === !!data.measured, 'what was measured is not there, or nothing is');
+        should(document.title === data.title && document.querySelector('h1').textContent === data.title, 'another title');
+        should(document.querySelectorAll('#recipes tbody tr').length > 1, 'no recipes');
         should(document.querySelectorAll('#frontier-chart circle').length > 1, 'there is no frontier');
         should(document.body.scrollWidth <= innerWidth, 'the page is wider than the window');
     } catch (error) { problems.push(String(error)); }
@@ -123,6 +128,32 @@ if [ -e "$large" ]; then
     echo "72 layers on 64 ranks: $(wc -c <large.html) bytes, open in $opened ms"
 else
     echo "the large steps are not here: the page of one was not opened"
+fi
+
+# The page of a tuner: a map of each two of three variables, with lines between settings, and all trials.
+if "$SHEAF_BIN" version | grep -q '^lua: in'; then
+    cat >s.lua <<'LUA'
+local sch = sheaf.schedule()
+local data = tune.choice("data", {1, 2, 4})
+sch:mesh{{"data", data}, {"model", 4 // data}}
+sch:recipe(data == 4 and "dp" or "2d")
+sch:micro_batches(tune.int("batches", 1, 4 // data))
+sch:recompute(tune.choice("recompute", {"none", "layer"}))
+LUA
+    expect 0 tune s.lua "$step" --cluster 1x4xCPU --algorithm exhaustive --page tune.html
+    cat >hands.html <<'END'
+<script>
+addEventListener('load', () => {
+    const should = (truth, what) => { if (!truth) problems.push(what); };
+    should(document.querySelectorAll('svg').length === 3, 'not a map of each two variables');
+    should(document.querySelectorAll('tbody tr').length === data.trials.length, 'not all trials are there');
+    should(document.querySelectorAll('tr.sum').length === 1, 'no trial is the best');
+    should([...document.querySelectorAll('path')].some((path) => path.getAttribute('d')), 'no contour lines');
+    root.dataset.result = problems.length ? problems.join('; ') : 'good';
+});
+</script>
+END
+    use tune.html
 fi
 
 [ "$failures" -eq 0 ]

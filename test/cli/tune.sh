@@ -59,12 +59,11 @@ sed 's/{"none", "layer"}/{"none", "cheap"}/' s.lua >other.lua
 expect 2 tune other.lua "$step" --cluster 1x4xCPU --log all.log
 cmp -s all.log before.log || fail "a log of another run was changed"
 
-# A page: a map of each two of the three variables, with lines between settings, and all trials; nothing from outside.
-expect 0 tune s.lua "$step" --cluster 1x4xCPU --algorithm exhaustive --log all.log --page tune.html
-[ "$(grep -c '<svg ' tune.html)" -eq 3 ] || fail "not a map of each two variables"
-[ "$(grep -c '^<tr' tune.html)" -eq 14 ] || fail "not all trials are on the page"
-grep -q '% slower than the best</title></path>' tune.html || fail "no contour lines"
-grep -qE '(src|href)="?http|<script' tune.html && fail "the page asks for something outside"
+# A page: the data that --json prints, and nothing from outside (cli/report_browser opens it).
+expect 0 tune s.lua "$step" --cluster 1x4xCPU --algorithm exhaustive --log all.log --json --page tune.html
+grep -qF '"variables":["data",' tune.html || fail "the page has no variables"
+[ "$(grep -o '"pruned":' tune.html | wc -l)" -eq "$(grep -c '"pruned":' out)" ] || fail "not all trials are on the page"
+grep -qE '(src|href)="?http|<(link|img)|@import|url\(' tune.html && fail "the page asks for something outside"
 
 # What does not fit is predicted, and not tried.
 expect 0 tune s.lua "$step" --cluster 1x4xCPU --algorithm exhaustive --memory 110K

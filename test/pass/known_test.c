@@ -296,7 +296,7 @@ static int behind_passes(test_passed *k, const char *passes, int64_t limit)
 {
     sf_pass_list list;
     assert_int_equal(sf_pass_list_read(passes, &k->arena, k->diag, &list), SF_OK);
-    sf_pass_run run = {&list, k->costs, limit, &k->arena, false};
+    sf_pass_run run = {&list, k->costs, limit, &k->arena};
     assert_int_equal(sf_passes_run(k->program, &run, k->diag, NULL, NULL), SF_OK);
     return count_gathers(loop_of(k->program));
 }
@@ -361,7 +361,7 @@ static double seconds_behind(test_passed *k, const char *passes, int64_t limit)
     sf_pass_list list;
     sf_simulation sim;
     assert_int_equal(sf_pass_list_read(passes, &k->arena, k->diag, &list), SF_OK);
-    sf_pass_run run = {&list, k->costs, limit, &k->arena, false};
+    sf_pass_run run = {&list, k->costs, limit, &k->arena};
     assert_int_equal(sf_passes_run(k->program, &run, k->diag, NULL, NULL), SF_OK);
     sf_simulate(k->program, k->costs, &k->arena, &sim);
     return sf_program_bytes(k->program) <= limit ? sim.seconds : (double)INFINITY;
@@ -415,7 +415,7 @@ static standing stand_behind(const char *recipe, const char *passes)
     test_passed k = open_plan(graph, test_plan(graph, recipe, 2, NULL, NULL), 2);
     sf_simulation sim;
     sf_pass_list list;
-    sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena, false};
+    sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena};
     uint32_t last = 0, backward = SF_NONE;
     assert_int_equal(sf_pass_list_read(passes, &k.arena, k.diag, &list), SF_OK);
     assert_int_equal(sf_passes_run(k.program, &run, k.diag, NULL, NULL), SF_OK);

@@ -68,7 +68,7 @@ static void run_pass(const holding *h, const char *what, sf_program *p, const ch
     sf_pass_list list;
     uint64_t meaning = sf_program_meaning(p);
     assert_int_equal(sf_pass_list_read(pass, &arena, h->diag, &list), SF_OK);
-    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena, false};
+    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena};
     if (sf_passes_run(p, &run, h->diag, NULL, NULL) != SF_OK ||
         sf_program_check(p, h->diag) != SF_OK)
         fail_msg("%s, %s: %s", what, pass, sf_diag_text(h->diag, 0));

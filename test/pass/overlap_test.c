@@ -71,7 +71,7 @@ static void run_list(test_passed *b, const char *text, double *before, double *a
     int count;
     uint64_t meaning = sf_program_meaning(b->program);
     assert_int_equal(sf_pass_list_read(text, &b->arena, b->diag, &list), SF_OK);
-    sf_pass_run run = {&list, b->costs, INT64_MAX, &b->arena, false};
+    sf_pass_run run = {&list, b->costs, INT64_MAX, &b->arena};
     if (sf_passes_run(b->program, &run, b->diag, out, &count) != SF_OK ||
         sf_program_check(b->program, b->diag) != SF_OK)
         fail_msg("%s: %s", text, sf_diag_text(b->diag, 0));

@@ -13,8 +13,7 @@
 #include "sheaf/sheaf.h"
 #include "support/programs.h"
 
-static const char *const lists[] = {"fsdp,force", "fsdp,zero3-prefetch:bucket=2K",
-                                    "fsdp,prefetch,unshard,defer-gradient-readers",
+static const char *const lists[] = {"fsdp,force", "fsdp,prefetch,unshard,defer-gradient-readers",
                                     "fsdp,unshard,prefetch:group=3K:alpha=1.1"};
 enum { LISTS = sizeof lists / sizeof *lists };
 
@@ -68,7 +67,7 @@ static void run_list(holding *h, const char *what, sf_program *p, const char *te
     sf_pass_outcome out[SF_PASSES_MOST + 2];
     int count;
     assert_int_equal(sf_pass_list_read(text, &arena, h->diag, &list), SF_OK);
-    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena, false};
+    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena};
     uint64_t meaning = sf_program_meaning(p);
     if (sf_passes_run(p, &run, h->diag, out, &count) != SF_OK ||
         sf_program_check(p, h->diag) != SF_OK)

@@ -209,9 +209,7 @@ static void draw_list(drawn *d)
                                        "prefetch:group=9K:alpha=1",
                                        "unshard",
                                        "defer-gradient-readers",
-                                       "zero3-prefetch:bucket=6K",
                                        "offload:min=1",
-                                       "offload-all",
                                        "offload:min=1:recompute=1",
                                        "overlap",
                                        "balance",
@@ -294,7 +292,7 @@ static void hold(drawn *d, sf_program *p, int64_t limit)
     assert_int_equal(sf_costs_new(d->cluster, p->mesh.naxes, sizes, 0, &arena, d->diag, &costs),
                      SF_OK);
     assert_int_equal(sf_pass_list_read(d->list, &arena, d->diag, &list), SF_OK);
-    sf_pass_run run = {&list, costs, limit, &arena, false};
+    sf_pass_run run = {&list, costs, limit, &arena};
     if (sf_passes_run(p, &run, d->diag, out, &count) != SF_OK ||
         sf_program_check(p, d->diag) != SF_OK)
         fail_msg("%s, %s: %s", d->what, d->list, sf_diag_text(d->diag, 0));

@@ -13,6 +13,7 @@
 #include "run/mixed_precision.h"
 #include "run/runner.h"
 #include "sheaf/sheaf.h"
+#include "support/emulate.h"
 #include "support/run.h"
 
 enum { ROWS = 32, DEPTH = 48, COLUMNS = 16 };
@@ -138,7 +139,7 @@ static void test_sizes(void **state)
         {1e15, 1e3, 1e9},    {0, 1, 1e-12},         {1e30, 1e-25, 1e5},
         {1e-30, 1e-5, 1e25}, {2.5e38, 1e-3, 1e-30}, {3.9, 65000, 1.5}};
     sf_graph *graph = load(text);
-    setenv("SHEAF_CUDA", "host", 0);
+    test_emulate_gpu();
     for (int e = 0; e < 3; e++)
         for (int p = SF_PRECISION_F16; p <= SF_PRECISION_FP8; p++) {
             sf_runner runner = open_runner(graph, engines[e], (sf_precision)p);

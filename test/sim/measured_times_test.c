@@ -122,7 +122,7 @@ static void test_longer(void **state)
 static bool unshards(test_passed *k, const sf_costs *costs)
 {
     sf_pass_list list;
-    sf_pass_run run = {&list, costs, INT64_MAX, &k->arena, false};
+    sf_pass_run run = {&list, costs, INT64_MAX, &k->arena};
     sf_pass_outcome outcomes[5];
     int count;
     const sf_kept *kept = sf_program_keep(k->program, &k->arena);

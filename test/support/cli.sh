@@ -5,6 +5,9 @@ export XDG_CACHE_HOME=$work/cache # what is compiled is gone with it
 trap 'rm -rf "$work"' EXIT
 sheaf=("$SHEAF_BIN")
 failures=0
+# A library in the place of a GPU, for SHEAF_CUDA (test/emulator).
+# shellcheck disable=SC2034
+emulator=$SHEAF_BUILD/test/support/libemulator.so
 
 fail() {
     echo "FAILED: $*"

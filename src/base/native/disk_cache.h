@@ -1,4 +1,4 @@
-/* Where what was compiled, and what passes decided, is kept between runs: $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf.
+/* Where what was compiled is kept between runs: $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf.
  *
  * What is found there is run, so it is used only where nobody else can put anything: the folder is the user's own and
  * no other may write to it, and the folders around it cannot be taken apart by others.
@@ -37,7 +37,7 @@ typedef struct sf_cache_kind {
     int64_t files, bytes;
 } sf_cache_kind;
 
-enum { SF_CACHE_KINDS = 5 }; /* the last are all others */
+enum { SF_CACHE_KINDS = 4 }; /* the last are all others */
 void sf_cache_count(sf_cache_kind kinds[SF_CACHE_KINDS]);
 
 #endif

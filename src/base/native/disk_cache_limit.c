@@ -138,7 +138,6 @@ void sf_cache_count(sf_cache_kind kinds[SF_CACHE_KINDS])
         {".so", "loops that were compiled", 0, 0},
         {".cubin", "kernels for GPUs", 0, 0},
         {".product", "ways to compute products on GPUs", 0, 0},
-        {".passes", "what passes decided", 0, 0},
         {"", "other files", 0, 0},
     };
     entries list;

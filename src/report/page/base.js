@@ -4,7 +4,8 @@
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const root = document.documentElement;
-root.classList.add('scripted');
+document.title = data.title;
+document.querySelector('h1').append(data.title);
 
 const byId = (id) => document.getElementById(id);
 
@@ -43,6 +44,31 @@ function secondsText(value) {
 }
 
 const shareText = (part, all) => (all > 0 ? (100 * part / all).toFixed(1) + ' %' : '-');
+
+/* Tables. */
+
+const percent = (share) => (100 * share).toFixed(1) + ' %';
+const note = (...parts) => make('p', { class: 'note' }, ...parts);
+const plural = (count, word, ending = 's') => `${count.toLocaleString('en')} ${word}${count === 1 ? '' : ending}`;
+
+/** A cell with a bar of so much of it. */
+function barCell(text, share) {
+    const cell = make('td', { class: 'n bar' }, text);
+    cell.style.setProperty('--share', percent(Math.min(Math.max(share || 0, 0), 1)).replace(' ', ''));
+    return cell;
+}
+
+const headOf = (titles) => make('thead', {}, make('tr', {}, ...titles.map((title) =>
+    make('th', title[0] === '#' ? { scope: 'col', class: 'n' } : { scope: 'col' }, title.replace('#', '')))));
+
+/** A table: columns by title, with '#' those of numbers; each gives of a row a text, an element, or a text and the share of a bar. */
+function table(caption, columns, list, classOf = () => '') {
+    const cellOf = (title, value) => (Array.isArray(value) ? barCell(...value)
+        : make('td', title[0] === '#' ? { class: 'n' } : {}, value));
+    return make('div', { class: 'scroll' }, make('table', {}, make('caption', {}, caption), headOf(Object.keys(columns)),
+        make('tbody', {}, ...list.map((row) => make('tr', { class: classOf(row) },
+            ...Object.entries(columns).map(([title, get]) => cellOf(title, get(row))))))));
+}
 
 /* Colours of the style, as a canvas takes them. */
 

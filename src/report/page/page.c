@@ -7,6 +7,7 @@
 #include "base/guard.h"
 #include "base/output.h"
 #include "plan/replicated_compute.h"
+#include "report/page/page_html.h"
 #include "run/runner.h"
 #include "search/price/node_work.h"
 #include "search/search.h"
@@ -86,12 +87,13 @@ static sf_status fill_page(struct job *job)
 
 static sf_status write_page(struct job *job)
 {
-    sf_buf out = {0};
-    if (job->options.json)
-        sf_page_json(&job->page, true, &out);
-    else
-        sf_page_html(&job->page, &out);
-    sf_status status = sf_output_write(job->output, &out, job->page.diag);
+    sf_buf json = {0}, out = {0};
+    sf_page_json(&job->page, job->options.json, &json);
+    if (!job->options.json)
+        sf_page_put(&sf_plan_page_head, &json, &sf_plan_page_tail, &out);
+    sf_status status =
+        sf_output_write(job->output, job->options.json ? &json : &out, job->page.diag);
+    sf_buf_free(&json);
     sf_buf_free(&out);
     return status;
 }

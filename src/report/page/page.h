@@ -7,7 +7,7 @@
  *     page_scopes.c   the modules of the step: layouts, flops, time and memory
  *     page_others.c   what the plan would take with other recompute and turns, and what recipes take
  *     page_json.c     the data
- *     page_html.c     the page around it: tables that are readable without scripts, and the plain files beside, which are embedded
+ *     page_html.c     the page around it: the plain files beside, which are embedded
  *
  * Ranks that do the same are one group. A plan without stages has one group; of a pipeline each of its groups is one.
  * What was measured is a group of its own.
@@ -128,6 +128,5 @@ const char *sf_page_layout(sf_page *page, sf_value value, const sf_layout *layou
 const char *sf_page_stream(sf_page *page, const sf_stream *stream);
 
 void sf_page_json(sf_page *page, bool indent, sf_buf *out);
-void sf_page_html(sf_page *page, sf_buf *out);
 
 #endif

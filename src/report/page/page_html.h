@@ -1,23 +1,23 @@
-/* The page around the data: what its parts share. */
+/* Pages: static files of this folder, which the library carries (cmake/page.cmake), around data as JSON that their scripts show. */
 #ifndef SF_REPORT_PAGE_HTML_H
 #define SF_REPORT_PAGE_HTML_H
 
-#include "report/page/page.h"
+#include <stddef.h>
 
-/* Files of page/, embedded when the library is built (cmake/embed.cmake); no zero byte at their end. */
+#include "base/str.h"
+
+/* No zero byte at the end. */
 typedef struct sf_page_file {
     const unsigned char *at;
     size_t length;
 } sf_page_file;
-extern const sf_page_file sf_page_frame, sf_page_style, sf_page_script;
 
-/* Foreign text, for HTML and values of attributes: nothing in it is markup, and all of it can be seen. */
-void sf_html_text(const char *text, sf_buf *out);
+/* What stands before the data, and after. */
+extern const sf_page_file sf_plan_page_head, sf_plan_page_tail, sf_tune_page_head,
+    sf_tune_page_tail;
 
-/* Parts of the page, in its frame under these names: tables, which need no script. */
-typedef void sf_page_part(sf_page *page, sf_buf *out);
-sf_page_part sf_page_put_glance, sf_page_put_memory, sf_page_put_traffic, sf_page_put_scopes,
-    sf_page_put_frontier, sf_page_put_recipes, sf_page_put_schedule, sf_page_put_measured,
-    sf_page_put_passes;
+/* One file, which asks for nothing outside. */
+void sf_page_put(const sf_page_file *head, const sf_buf *json, const sf_page_file *tail,
+                 sf_buf *out);
 
 #endif

@@ -75,6 +75,8 @@ static void put_head(const sf_page *page, sf_json_writer *json)
     sf_mesh_put_json(&r->plan->mesh, json);
     sf_in_time_json(r->plan, r->graph, json);
     sf_json_add_double(json, "repeated", page->repeated);
+    if (r->plan->passes.memory > 0)
+        sf_json_add_int(json, "pass_memory", r->plan->passes.memory);
     sf_json_end_object(json);
     sf_json_add_string(json, "cluster", sf_page_shown((sf_page *)page, r->cluster->name));
 }
@@ -92,8 +94,10 @@ static void put_time(const sf_page *page, sf_json_writer *json)
     sf_json_add_double(json, "flops", r->flops);
     sf_json_add_double(json, "mfu", r->sim.seconds > 0 ? r->best / r->sim.seconds : 0);
     sf_json_add_double(json, "traffic", r->price.traffic);
-    if (r->timed)
+    if (r->timed) {
         sf_json_add_double(json, "measured", r->timed_seconds);
+        sf_json_add_double(json, "measured_exposed", r->timed_waits);
+    }
     sf_json_end_object(json);
 }
 
@@ -249,6 +253,7 @@ static void put_collectives(const sf_page *page, sf_json_writer *json)
         sf_json_begin_object(json);
         sf_sim_put_comm(r, &r->comms[i], json);
         sf_json_add_int(json, "level", r->comms[i].level);
+        sf_json_add_int(json, "links", sf_costs_group_links(r->costs, r->comms[i].axes));
         sf_json_end_object(json);
     }
     sf_json_end_array(json);
@@ -266,6 +271,11 @@ static void put_traffic(const sf_page *page, sf_json_writer *json)
     sf_json_begin_row(json);
     for (int l = 0; l < SF_LEVELS; l++)
         sf_json_put_string(json, sf_level_name(l));
+    sf_json_end_array(json);
+    sf_json_key(json, "sent");
+    sf_json_begin_row(json);
+    for (int l = 0; l < SF_LEVELS; l++)
+        put_short(json, t->sent[l]);
     sf_json_end_array(json);
     sf_json_key(json, "cells"); /* row, column, level, bytes */
     sf_json_begin_row(json);
@@ -373,6 +383,26 @@ static void put_measured(const sf_page *page, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
+static void put_differences(const sf_page *page, sf_json_writer *json)
+{
+    enum { MOST = 12 };
+    const sf_sim_report *r = &page->sim;
+    sf_json_key(json, "differences");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < r->program->ninsts && i < MOST; i++) {
+        const sf_timing *sim = &r->sim.insts[r->differing[i]], *timed = &r->timed[r->differing[i]];
+        const sf_origin *origin = &r->program->insts[r->differing[i]].origin;
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "op", sf_page_shown((sf_page *)page, origin->op));
+        sf_json_add_string(json, "phase", sf_phase_name(origin->phase));
+        sf_json_add_string(json, "scope", sf_page_shown((sf_page *)page, origin->scope));
+        sf_json_add_double(json, "simulated", sim->end - sim->start);
+        sf_json_add_double(json, "measured", timed->end - timed->start);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
 /* What a schedule in Lua said, line by line. */
 static void put_schedule(const sf_page *page, sf_json_writer *json)
 {
@@ -406,8 +436,11 @@ void sf_page_json(sf_page *page, bool indent, sf_buf *out)
     put_traffic(page, &json);
     put_others(page, "frontier", page->frontier, page->nfrontier, &json);
     put_others(page, "recipes", page->recipes, page->nrecipes, &json);
+    sf_json_add_string(&json, "recipes_from", page->recipes_from);
     put_schedule(page, &json);
     put_measured(page, &json);
+    if (page->sim.timed)
+        put_differences(page, &json);
     put_groups(&t, &json);
     put_scopes(&t, &json);
     put_texts(&t, &json);

@@ -1,8 +1,5 @@
 /* Words of a page, as a page may show them. */
-#include <string.h>
-
 #include "report/page/page.h"
-#include "report/page/page_html.h"
 
 const char *sf_page_shown(sf_page *page, const char *text)
 {
@@ -36,18 +33,4 @@ const char *sf_page_stream(sf_page *page, const sf_stream *stream)
     const char *kept = sf_arena_string(&page->sim.arena, text.text, text.length);
     sf_buf_free(&text);
     return kept;
-}
-
-void sf_html_text(const char *text, sf_buf *out)
-{
-    sf_buf shown = {0};
-    sf_buf_show(&shown, sf_str_of(text));
-    for (size_t i = 0; i < shown.length; i++) {
-        char c = shown.text[i];
-        if (strchr("&<>\"'", c))
-            sf_buf_printf(out, "&#%d;", c);
-        else
-            sf_buf_putc(out, c);
-    }
-    sf_buf_free(&shown);
 }

@@ -40,12 +40,6 @@ function marked(text) {
 
 const numberCell = (text) => make('td', { class: 'n' }, text);
 
-function barCell(text, share) {
-    const cell = make('td', { class: 'n bar' }, text);
-    cell.style.setProperty('--share', (100 * Math.min(Math.max(share, 0), 1)).toFixed(1) + '%');
-    return cell;
-}
-
 function scopeRow(scope, depth) {
     const all = scopes[0], hasMore = scope.children.length > 0 || scope.tensors.length > 0;
     const first = make('td');
@@ -122,16 +116,14 @@ function startTree() {
     const fold = make('button', { type: 'button' }, 'fold all');
     fold.addEventListener('click', () => setAll(false));
     const titles = ['module', '#parameters', '#flops', '#compute', '#waits', '#at peak', 'largest of its forward pass, and its layout'];
-    const head = make('tr', {}, ...titles.map((title) => make('th', title[0] === '#' ? { scope: 'col', class: 'n' } : { scope: 'col' },
-        title.replace('#', ''))));
     byId('tree').append(make('div', { class: 'tools' }, box, fold, treeFound),
-        make('div', { class: 'scroll' }, make('table', { class: 'tree' }, make('thead', {}, head), treeBody)));
+        make('div', { class: 'scroll' }, make('table', { class: 'tree' }, headOf(titles), treeBody)));
     paintTree();
 }
 
-if (!byId('measured')) document.querySelector('nav a[href="#measured"]').remove();
+startThemes();
+showTables();
 startTimeline();
 startMatrix();
 startFrontier();
 startTree();
-startThemes();

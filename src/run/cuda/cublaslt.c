@@ -20,8 +20,6 @@ enum {
     EPILOGUE = 7,
     BIAS_POINTER = 8,
     EPILOGUE_BIAS = 4,
-    EPILOGUE_SUM_A = 256, /* of its factors, in its order */
-    EPILOGUE_SUM_B = 512,
     BATCH_COUNT = 5,
     BATCH_STRIDE = 6,
     MOST_WORKSPACE = 1,
@@ -40,8 +38,8 @@ struct sf_lt_plan {
     void *product, *layouts[3];
     sf_choice *choice;
     lt_algorithm ways[SF_MOST_WAYS];
-    bool is_wide;    /* sums in double */
-    sf_lt_more more; /* what it does as well */
+    bool is_wide; /* sums in double */
+    bool biased;
     bool is_swapped; /* C is row by row: the product is that of the transposed, B first */
     int outer;       /* batches that are walked, one call for each */
     int64_t bytes[3];
@@ -109,7 +107,7 @@ static bool find_ways(sf_lt_plan *p)
     return status == 0 && choice->count > 0;
 }
 
-/* The row that is added, or where sums go. Where it stands is said again when it is known; proposals want to see that it is aligned. */
+/* The row that is added. Where it stands is said again when it is known; proposals want to see that it is aligned. */
 static int set_bias(const sf_lt_plan *p, const void *at)
 {
     return p->lt->library->product_set(p->product, BIAS_POINTER, &at, sizeof at);
@@ -118,11 +116,8 @@ static int set_bias(const sf_lt_plan *p, const void *at)
 static bool make_epilogue(const sf_lt_plan *p)
 {
     enum { SOMEWHERE = 256 };
-    bool is_first = (p->more == SF_LT_SUM_A) != p->is_swapped;
-    int32_t epilogue = p->more == SF_LT_BIAS ? EPILOGUE_BIAS
-                       : is_first            ? EPILOGUE_SUM_A
-                                             : EPILOGUE_SUM_B;
-    return p->more == SF_LT_ALONE ||
+    int32_t epilogue = EPILOGUE_BIAS;
+    return !p->biased ||
            (p->lt->library->product_set(p->product, EPILOGUE, &epilogue, sizeof epilogue) == 0 &&
             set_bias(p, (const void *)(uintptr_t)SOMEWHERE) == 0);
 }
@@ -144,7 +139,7 @@ static bool make_plan(sf_lt_plan *p, matrix *first, matrix *second, const matrix
         return false;
     int32_t a = first->is_transposed, b = second->is_transposed;
     const int64_t numbers[] = {compute, batches, (int64_t)p->lt->workspace_bytes};
-    uint64_t key = sf_hash_bytes(p->lt->machine + p->more, numbers, sizeof numbers);
+    uint64_t key = sf_hash_bytes(p->lt->machine + p->biased, numbers, sizeof numbers);
     p->choice->key = hash_matrix(hash_matrix(hash_matrix(key, first), second), result);
     return l->product_set(p->product, TRANSPOSE_A, &a, sizeof a) == 0 &&
            l->product_set(p->product, TRANSPOSE_B, &b, sizeof b) == 0 &&
@@ -153,7 +148,7 @@ static bool make_plan(sf_lt_plan *p, matrix *first, matrix *second, const matrix
            make_layout(l, result, batches, &p->layouts[2]) == 0 && make_epilogue(p) && find_ways(p);
 }
 
-sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst, sf_lt_more more)
+sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst, bool biased)
 {
     const sf_dot *dot = inst->dot;
     matrix a, b, c;
@@ -161,11 +156,11 @@ sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst, sf_lt_more more
     if (sf_view_count(&inst->out[0]) == 0 || dot->k == 0 ||
         !lay_out(dot->m, dot->k, dot->a_row, dot->a_column, &a) ||
         !lay_out(dot->k, dot->n, dot->b_row, dot->b_column, &b) ||
-        !lay_out(dot->m, dot->n, dot->c_row, dot->c_column, &c) ||
-        (more == SF_LT_BIAS && !c.is_transposed))
+        !lay_out(dot->m, dot->n, dot->c_row, dot->c_column, &c) || (biased && !c.is_transposed))
         return NULL;
     sf_lt_plan *p = sf_alloc(sizeof *p);
-    *p = (sf_lt_plan){.lt = lt, .dot = dot, .is_wide = inst->in[0].dtype == SF_F64, .more = more};
+    *p = (sf_lt_plan){
+        .lt = lt, .dot = dot, .is_wide = inst->in[0].dtype == SF_F64, .biased = biased};
     p->choice = sf_alloc(sizeof *p->choice);
     p->outer = sf_dot_inner_batches(dot, &batches);
     a.dtype = inst->in[0].dtype;
@@ -231,7 +226,7 @@ sf_status sf_lt_run(const sf_lt_plan *p, char *const *parts, cu_stream stream, s
 {
     const sf_dot *dot = p->dot;
     int64_t index[SF_MAX_RANK] = {0};
-    if (p->more != SF_LT_ALONE && set_bias(p, parts[3]) != 0)
+    if (p->biased && set_bias(p, parts[3]) != 0)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "cuBLASLt refuses a bias");
     do {
         int64_t x = 0, y = 0, z = 0;

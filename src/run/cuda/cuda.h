@@ -37,24 +37,12 @@ typedef struct exchange {
     int nfolds;
 } exchange;
 
-/* A product and a loop that are run together (bias_gradient.h). */
-typedef struct summing {
-    void *plan;     /* of a library, for both, */
-    char *parts[4]; /* and what it is given, with where the sums go */
-    const struct made *loop, *product;
-    uint64_t key; /* what both do, for who times them */
-    int way;      /* how they are done, once that is chosen */
-    bool is_chosen;
-} summing;
-
 typedef struct made {
     sf_code code;
     const sf_fused_launch *fused; /* of the first of one, which launches for all of them */
     ready *launches;
     void *plan;       /* of a library, for a product, */
     char *product[4]; /* and what it is given, with the row that is added to all of a product */
-    summing *sum;     /* of the second of such two, which runs both; or NULL */
-    bool is_left;     /* the first of them */
     char **in, **out;
     exchange *exchange; /* of COMM */
     size_t marks; /* of a COPY or COMM of the step: the numbers of its two marks, from this on */

@@ -1,22 +1,43 @@
 #include "run/cuda/cuda_device.h"
 
+#include <dlfcn.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/machine.h"
 #include "run/cuda/cuda_env.h"
 
+static bool is_emulated(void)
+{
+    return sf_cuda_device_library().length > 0;
+}
+
+/* The library stays loaded: so do the kernels that it compiled. */
+static sf_status open_emulated(int which, sf_diag *diag, sf_device **out)
+{
+    sf_device_opening *opening = NULL;
+    sf_str library = sf_cuda_device_library();
+    char path[4096];
+    snprintf(path, sizeof path, "%.*s", (int)library.length, library.at);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle)
+        *(void **)&opening = dlsym(handle, SF_DEVICE_OPENING);
+    if (!opening)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "SHEAF_CUDA: %s", dlerror());
+    return opening(which, diag, out);
+}
+
 sf_status sf_device_open(int which, sf_diag *diag, sf_device **out)
 {
     SF_TRY(sf_cuda_check_asked(diag));
-    return sf_cuda_asks_for_host() ? sf_device_open_host(which, diag, out)
-                                   : sf_device_open_gpu(which, diag, out);
+    return is_emulated() ? open_emulated(which, diag, out) : sf_device_open_gpu(which, diag, out);
 }
 
 const char *sf_device_name(void)
 {
-    return sf_cuda_asks_for_host() ? "kernels of a GPU, run by the host" : "a GPU";
+    return is_emulated() ? "kernels of a GPU, run by the host" : "a GPU";
 }
 
 bool sf_device_multiplies_fp8(void)
@@ -25,7 +46,7 @@ bool sf_device_multiplies_fp8(void)
     const char *architecture = sf_cuda_asked_architecture();
     if (architecture)
         return strncmp(architecture, "sm_", 3) == 0 && atoi(architecture + 3) >= FIRST;
-    return sf_cuda_asks_for_host() || sf_gpu_version() >= FIRST;
+    return is_emulated() || sf_gpu_version() >= FIRST;
 }
 
 sf_status sf_device_memory(sf_diag *diag, int64_t *out)
@@ -80,5 +101,5 @@ bool sf_device_has_gpu(void)
 
 bool sf_device_is_there(void)
 {
-    return sf_cuda_asks_for_host() || sf_device_has_gpu();
+    return is_emulated() || sf_device_has_gpu();
 }

@@ -1,6 +1,6 @@
 /* What the cuda engine runs on: a GPU, through the libraries that its driver and toolkit bring, or the host in its place,
- * which compiles the text of kernels with the compiler of the system and runs their threads one by one. SHEAF_CUDA=host
- * asks for that: it is slow, and for tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or host,sm_80, has kernels compiled
+ * which compiles the text of kernels with the compiler of the system and runs their threads one by one. SHEAF_CUDA=PATH
+ * names that library (test/emulator): it is slow, and for tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or PATH,sm_80, has kernels compiled
  * for that architecture, which may have less than the GPU has.
  *
  * What is computed is put on one stream, in order; copies from and to the host wait for what was put there before. Other lanes go on
@@ -51,15 +51,6 @@ typedef struct sf_device_table {
     sf_status (*plan)(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
                       bool *is_whole);
 
-    /* Likewise for a DOT and the sums of its factor 0 or 1 over what the product sums over, which go to the last of the parts
-     * (run/cuda/bias_gradient.h). NULL: it has none. */
-    sf_status (*plan_sum)(sf_device *d, const sf_inst *inst, int factor, sf_diag *diag,
-                          void **plan);
-
-    /* Of ways to do the same that `run` puts on the lane that computes, where it returns 0, the fastest; once found it stays that for
-     * the key. NULL: it does not know. */
-    int (*fastest)(sf_device *d, uint64_t key, int ways, int (*run)(void *context, int way),
-                   void *context);
     void (*drop)(sf_device *d, void *plan);
     sf_status (*multiply)(sf_device *d, const void *plan, char *const *parts, sf_diag *diag);
 
@@ -121,18 +112,18 @@ bool sf_device_multiplies_fp8(void);
 /* Seconds of a copy of so many bytes between the device and memory of the host, as beside what is computed. */
 sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out);
 
-/* The two kinds. */
 sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out);
-sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out);
+
+/* A library that stands for a GPU has a function of this name and type. Tests have one, which runs kernels on the host
+ * (test/emulator). */
+#define SF_DEVICE_OPENING "sheaf_cuda_device"
+typedef sf_status sf_device_opening(int which, sf_diag *diag, sf_device **out);
 
 /* Loads what a GPU is used through, and finds the first; where there is none, one line says what is missing. */
 sf_status sf_gpu_find(sf_diag *diag);
 
 /* Of the first: the architecture, as in 90; 0 where there is none. */
 int sf_gpu_version(void);
-
-/* Compiles kernels for the host, all together, so that engines which want them find them. */
-sf_status sf_host_load(const sf_kernels *module, sf_diag *diag);
 
 /* Whether there is a GPU that can be used: its driver, NVRTC and cuBLASLt load, and the driver finds one; says nothing where there
  * is none. */

@@ -9,16 +9,16 @@ static const char *setting(void)
     return value ? value : "";
 }
 
-bool sf_cuda_asks_for_host(void)
+sf_str sf_cuda_device_library(void)
 {
-    const char *value = setting();
-    return strcmp(value, "host") == 0 || strncmp(value, "host,", 5) == 0;
+    sf_str path = {setting(), strcspn(setting(), ",")};
+    return memchr(path.at, '/', path.length) ? path : (sf_str){path.at, 0};
 }
 
 const char *sf_cuda_asked_architecture(void)
 {
-    const char *value = setting();
-    value = sf_cuda_asks_for_host() ? value + 4 + (value[4] == ',') : value;
+    const char *value = setting() + sf_cuda_device_library().length;
+    value += *value == ',';
     return *value ? value : NULL;
 }
 
@@ -27,7 +27,9 @@ sf_status sf_cuda_check_asked(sf_diag *diag)
     const char *architecture = sf_cuda_asked_architecture();
     if (!architecture || strncmp(architecture, "sm_", 3) == 0)
         return SF_OK;
-    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                   "SHEAF_CUDA is host, an architecture such as sm_80, or host,sm_80, not '%s'",
-                   setting());
+    return sf_fail(
+        diag, SF_EUSAGE, SF_NOWHERE,
+        "SHEAF_CUDA is an architecture such as sm_80, the path of a library that stands for a "
+        "GPU, or PATH,sm_80, not '%s'",
+        setting());
 }

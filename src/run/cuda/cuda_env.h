@@ -1,15 +1,15 @@
-/* What SHEAF_CUDA in the environment asks for: "host", an architecture such as sm_80, or "host,sm_80". */
+/* SHEAF_CUDA in the environment: an architecture that kernels are compiled for, such as sm_80; the path of a library that stands for a
+ * GPU (it has a slash); or both, "PATH,sm_80". */
 #ifndef SF_RUN_CUDA_CUDA_ENV_H
 #define SF_RUN_CUDA_CUDA_ENV_H
 
-#include <stdbool.h>
-
 #include "base/diag.h"
+#include "base/str.h"
 
-/* Kernels are run by the host. */
-bool sf_cuda_asks_for_host(void);
+/* The path of the library; of length 0 where none is requested. */
+sf_str sf_cuda_device_library(void);
 
-/* What kernels are compiled for, or NULL: what the device is. */
+/* The architecture, or NULL: that of the device. */
 const char *sf_cuda_asked_architecture(void);
 
 /* SF_EUSAGE where it is none of these. */

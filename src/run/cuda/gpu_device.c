@@ -298,7 +298,7 @@ static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
         p->inst = *inst;
         p->inst.kind = SF_INST_DOT;
         p->inst.dot = &c->dot;
-        p->lt = sf_lt_plan_new(&g->lt, &p->inst, SF_LT_ALONE);
+        p->lt = sf_lt_plan_new(&g->lt, &p->inst, false);
         return;
     }
     if (!g->cudnn.library && !sf_cudnn_open(&g->cudnn))
@@ -316,10 +316,10 @@ static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void
     g->driver->context_set(g->context);
     g->lt.tf32 = d->tf32;
     if (sf_cuda_bias(inst) >= 0)
-        p->lt = sf_lt_plan_new(&g->lt, inst, SF_LT_BIAS);
+        p->lt = sf_lt_plan_new(&g->lt, inst, true);
     *is_whole = p->lt != NULL;
     if (inst->kind == SF_INST_DOT && !p->lt)
-        p->lt = sf_lt_plan_new(&g->lt, inst, SF_LT_ALONE);
+        p->lt = sf_lt_plan_new(&g->lt, inst, false);
     else if (inst->kind == SF_INST_CONV)
         plan_convolution(g, inst, p);
     if (!p->lt && !p->cudnn) {
@@ -328,29 +328,6 @@ static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void
     }
     *plan = p;
     return SF_OK;
-}
-
-static sf_status plan_sum(sf_device *d, const sf_inst *inst, int factor, sf_diag *diag, void **plan)
-{
-    gpu *g = (gpu *)d;
-    (void)diag;
-    g->driver->context_set(g->context);
-    g->lt.tf32 = d->tf32;
-    sf_lt_plan *lt = sf_lt_plan_new(&g->lt, inst, factor == 0 ? SF_LT_SUM_A : SF_LT_SUM_B);
-    product_plan *p = lt ? sf_alloc(sizeof *p) : NULL;
-    if (p)
-        p->lt = lt;
-    *plan = p;
-    return SF_OK;
-}
-
-static int fastest(sf_device *d, uint64_t key, int ways, int (*run)(void *context, int way),
-                   void *context)
-{
-    const gpu *g = (gpu *)d;
-    sf_choice choice = {.key = sf_hash_bytes(g->lt.machine, &key, sizeof key), .count = ways};
-    sf_choose(&choice, &(sf_trial){g->driver, g->stream, run, context});
-    return choice.way;
 }
 
 static void drop_plan(sf_device *d, void *plan)
@@ -561,8 +538,6 @@ sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out)
         .compile = compile_gpu,
         .launch = launch_gpu,
         .plan = plan_gpu,
-        .plan_sum = plan_sum,
-        .fastest = fastest,
         .drop = drop_plan,
         .multiply = multiply_gpu,
         .mark = mark_gpu,

@@ -6,7 +6,6 @@
 #include "op/eval.h"
 #include "op/op.h"
 #include "run/cuda/async_ops.h"
-#include "run/cuda/bias_gradient.h"
 #include "run/cuda/cuda_fused_launch.h"
 #include "run/cuda/nccl_step_end.h"
 
@@ -85,8 +84,6 @@ static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag
         SF_TRY(sf_cuda_put_before(c, f, index, diag));
     if (f->has_beside)
         SF_TRY(sf_cuda_await(c, f, inst, diag));
-    if (m->sum || m->is_left)
-        return m->sum ? sf_cuda_run_with_sum(c, m->sum, run_product, diag) : SF_OK;
     switch (inst->kind) {
     case SF_INST_WHILE:
         return run_while(c, inst, m, diag);

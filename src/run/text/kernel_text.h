@@ -116,7 +116,7 @@ void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words);
 /* The same launch again: another one of the last kernel, with these parameters. */
 void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *params);
 
-/* The whole text of some kernels of a module. `host`: with what run/cuda/host/emulator.c calls them by. */
+/* The whole text of some kernels of a module. `host`: with a function of an array of arguments for each. */
 void sf_kernels_text(const sf_kernels *module, size_t first, size_t count, bool host, sf_buf *out);
 
 void sf_kernels_free(sf_kernels *module);

@@ -60,7 +60,7 @@ static sf_status lower_group(void *context)
         .target = l->target, .mesh = &run->local->plan->mesh, .rank = run->rank};
     run->program = sf_lower(run->local->graph, &options, NULL);
     if (l->costs)
-        SF_TRY(sf_plan_rewrite(plan, run->costs, false, run->program, &run->arena, at->diag,
+        SF_TRY(sf_plan_rewrite(plan, run->costs, run->program, &run->arena, at->diag,
                                &run->outcomes, &run->noutcomes));
     at->is_beyond = l->limits && is_beyond(run, l->limits, &at->seconds);
     return SF_OK;

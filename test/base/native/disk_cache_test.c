@@ -64,13 +64,13 @@ static void test_removes_what_was_not_used(void **state)
     (void)state;
     put_file("a.so", 400, 1000);
     put_file("b.so", 400, 2000);
-    put_file("c.passes", 400, 3000);
+    put_file("c.other", 400, 3000);
     assert_int_equal(sf_cache_trim(1200), 0);
     assert_true(sf_cache_has(path_of("a.so"))); /* is used now */
     assert_int_equal(sf_cache_trim(1199), 1);
     assert_false(is_there("b.so"));
     assert_int_equal(sf_cache_trim(400), 1);
-    assert_true(is_there("a.so") && !is_there("c.passes"));
+    assert_true(is_there("a.so") && !is_there("c.other"));
     sf_cache_kind kinds[SF_CACHE_KINDS];
     sf_cache_count(kinds);
     int64_t files = 0, bytes = 0;

@@ -17,6 +17,7 @@
 #include "run/cuda/cuda_target.h"
 #include "run/mixed_precision.h"
 #include "sheaf/sheaf.h"
+#include "support/emulate.h"
 #include "support/plans.h"
 #include "support/run.h"
 
@@ -298,7 +299,7 @@ static void test_finds_in_time(void **state)
 static void test_computes_attention(void **state)
 {
     (void)state;
-    setenv("SHEAF_CUDA", "host", 1);
+    test_emulate_gpu();
     for (size_t i = 0; i < 2; i++)
         compare_engine(i, "cuda");
     for (size_t i = 0; i < NCASES; i++)

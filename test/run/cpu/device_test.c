@@ -5,7 +5,7 @@
  *     SHEAF_DEVICE_CASES=5000   instances of each op (80 unless set)
  *     SHEAF_DEVICE_SEED=7       the first seed (0 unless set)
  *     SHEAF_DEVICE_OP=pad       only this op
- *     SHEAF_DEVICE_ENGINE=cuda  another engine than the CPU's; with SHEAF_CUDA=host on the host
+ *     SHEAF_DEVICE_ENGINE=cuda  another engine than the CPU's; with SHEAF_CUDA=PATH on the emulator
  */
 #include <math.h>
 #include <setjmp.h>
@@ -296,8 +296,13 @@ static void compile_together(long cases, long first, const char *only)
         for (long i = 0; i < cases && test_can_draw((sf_opcode)op); i++)
             if (!only || strcmp(only, sf_opdef_get((sf_opcode)op)->name) == 0)
                 add_kernels((sf_opcode)op, (uint32_t)(first + i), &kernels);
-    if (sf_host_load(&kernels, diag) != SF_OK)
+    sf_device *device = NULL;
+    void **functions = sf_alloc((kernels.nkernels + 1) * sizeof *functions);
+    if (sf_device_open(0, diag, &device) != SF_OK ||
+        device->table->compile(device, &kernels, NULL, diag, functions) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
+    device->table->close(device);
+    sf_free(functions);
     sf_diag_free(diag);
     sf_kernels_free(&kernels);
 }

@@ -15,6 +15,7 @@
 #include "prog/attention/find_attention.h"
 #include "run/cuda/cuda_target.h"
 #include "sheaf/graph.h"
+#include "support/emulate.h"
 #include "support/nvrtc.h"
 #include "support/run.h"
 
@@ -237,7 +238,7 @@ static const shape shapes[] = {
 static void test_attention(void **state)
 {
     (void)state;
-    setenv("SHEAF_CUDA", "host", 0);
+    test_emulate_gpu();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_shape(&shapes[i]);
 }

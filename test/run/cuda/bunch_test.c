@@ -14,6 +14,7 @@
 #include "prog/fused_launch.h"
 #include "run/cuda/cuda_target.h"
 #include "run/text/kernel_text.h"
+#include "support/emulate.h"
 #include "support/plans.h"
 #include "support/programs.h"
 #include "support/run.h"
@@ -199,6 +200,6 @@ int main(void)
         cmocka_unit_test(test_launches),
         cmocka_unit_test(test_timings),
     };
-    setenv("SHEAF_CUDA", "host", 0);
+    test_emulate_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

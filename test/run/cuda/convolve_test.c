@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "run/cuda/host/emulator.h"
+#include "emulator/emulator.h"
 #include "support/indexing.h"
 
 enum { CASES = 4000 };

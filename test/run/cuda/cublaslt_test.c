@@ -15,6 +15,7 @@
 #include "run/cuda/cuda_target.h"
 #include "run/runner.h"
 #include "sheaf/sheaf.h"
+#include "support/emulate.h"
 
 /* The library: matrices are column by column */
 
@@ -132,22 +133,6 @@ static double fake_at(const fake_layout *l, const void *data, int64_t batch, int
     return sf_load_f64(l->dtype, data, batch * l->stride + j * l->leading + i);
 }
 
-/* One number for each row of the first factor, or each column of the second, with the type of the product. */
-static void sum_factor(const fake_product *p, const fake_layout *l, const void *data,
-                       sf_dtype dtype)
-{
-    bool is_first = p->epilogue == 256;
-    if (!is_first && p->epilogue != 512)
-        return;
-    bool by_row = is_first != (p->transposed[!is_first] != 0);
-    for (int64_t i = 0; i < (by_row ? l->rows : l->columns); i++) {
-        double sum = 0;
-        for (int64_t k = 0; k < (by_row ? l->columns : l->rows); k++)
-            sum += by_row ? fake_at(l, data, 0, i, k) : fake_at(l, data, 0, k, i);
-        sf_store_f64(dtype, (char *)p->bias, i, sum);
-    }
-}
-
 static int multiply(void *handle, void *product, const void *alpha, const void *a, void *la,
                     const void *b, void *lb, const void *beta, const void *c, void *lc, void *d,
                     void *ld, const lt_algorithm *algorithm, void *workspace, size_t bytes,
@@ -168,7 +153,6 @@ static int multiply(void *handle, void *product, const void *alpha, const void *
                            (p->transposed[1] ? fake_at(y, b, n, j, k) : fake_at(y, b, n, k, j));
                 sf_store_f64(z->dtype, d, n * z->stride + j * z->leading + i, sum);
             }
-    sum_factor(p, p->epilogue == 256 ? x : y, p->epilogue == 256 ? a : b, z->dtype);
     return 0;
 }
 
@@ -300,7 +284,7 @@ static void check_product(const sf_lt *lt, const sf_inst *inst, bool whole)
         fill(inst->in[i].dtype, memory[i], ROOM / 8, (uint32_t)i + 3);
     fill(inst->out[0].dtype, memory[3], ROOM / 8, 11);
     char *const parts[] = {memory[0], memory[1], memory[2], memory[3]};
-    sf_lt_plan *plan = sf_lt_plan_new(lt, inst, whole ? SF_LT_BIAS : SF_LT_ALONE);
+    sf_lt_plan *plan = sf_lt_plan_new(lt, inst, whole);
     assert_non_null(plan);
     assert_int_equal(whole, bias >= 0);
     assert_int_equal(sf_lt_run(plan, parts, NULL, NULL), SF_OK);
@@ -366,8 +350,8 @@ static void test_refused(void **state)
     const sf_inst *inst = &program->insts[0];
     assert_true(sf_cuda_bias(inst) >= 0);
     has_epilogues = false;
-    assert_null(sf_lt_plan_new(&lt, inst, SF_LT_BIAS));
-    sf_lt_plan *plan = sf_lt_plan_new(&lt, inst, SF_LT_ALONE);
+    assert_null(sf_lt_plan_new(&lt, inst, true));
+    sf_lt_plan *plan = sf_lt_plan_new(&lt, inst, false);
     assert_non_null(plan);
     sf_lt_plan_free(plan);
     has_epilogues = true;
@@ -378,7 +362,7 @@ static void test_refused(void **state)
 static void test_loops(void **state)
 {
     (void)state;
-    setenv("SHEAF_CUDA", "host", 0);
+    test_emulate_gpu();
     static const char *const engines[] = {"oracle", "cuda"};
     for (size_t t = 0; t < 2; t++) {
         double results[2][128];
@@ -413,53 +397,9 @@ static void test_loops(void **state)
     }
 }
 
-/* Of either factor, summed over what the product sums over, in all orders of all three matrices. */
-static void test_sums(void **state)
-{
-    (void)state;
-    enum { M = 6, N = 8, K = 5, ROOM = 256 };
-    _Alignas(16) static char memory[4][ROOM];
-    sf_lt lt = {.library = &library};
-    for (int t = 0; t < 16; t++) {
-        bool a = t & 1, b = t & 2, c = t & 4;
-        int factor = t >> 3;
-        sf_dot dot = {.m = M,
-                      .n = N,
-                      .k = K,
-                      .a_row = a ? 1 : K,
-                      .a_column = a ? M : 1,
-                      .b_row = b ? 1 : N,
-                      .b_column = b ? K : 1,
-                      .c_row = c ? 1 : N,
-                      .c_column = c ? M : 1};
-        sf_view views[3];
-        for (int i = 0; i < 3; i++) {
-            int64_t count = i == 0 ? M * K : i == 1 ? K * N : M * N;
-            views[i] = (sf_view){.dtype = SF_F32, .rank = 1, .dims = {count}, .strides = {1}};
-            fill(SF_F32, memory[i], count, (uint32_t)i + 7);
-        }
-        sf_inst inst = {
-            .kind = SF_INST_DOT, .dot = &dot, .nin = 2, .nout = 1, .in = views, .out = &views[2]};
-        char *const parts[] = {memory[0], memory[1], memory[2], memory[3]};
-        sf_lt_plan *plan = sf_lt_plan_new(&lt, &inst, factor == 0 ? SF_LT_SUM_A : SF_LT_SUM_B);
-        assert_non_null(plan);
-        assert_int_equal(sf_lt_run(plan, parts, NULL, NULL), SF_OK);
-        for (int64_t i = 0; i < (factor == 0 ? M : N); i++) {
-            double sum = 0;
-            for (int64_t k = 0; k < K; k++)
-                sum += factor == 0
-                           ? view_at(&views[0], memory[0], i * dot.a_row + k * dot.a_column)
-                           : view_at(&views[1], memory[1], k * dot.b_row + i * dot.b_column);
-            assert_true(fabs(sf_load_f64(SF_F32, memory[3], i) - sum) <= 1e-5);
-        }
-        sf_lt_plan_free(plan);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_loops),

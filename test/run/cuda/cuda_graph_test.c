@@ -15,6 +15,7 @@
 #include "run/engine/engine_backend.h"
 #include "run/runner.h"
 #include "sheaf/sheaf.h"
+#include "support/emulate.h"
 #include "support/run.h"
 
 /* What the engine asks of its device in steps. */
@@ -210,7 +211,7 @@ static void test_scanned(void **state)
 
 int main(void)
 {
-    setenv("SHEAF_CUDA", "host", 0);
+    test_emulate_gpu();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_drawn),
                                        cmocka_unit_test(test_scanned)};
     return cmocka_run_group_tests(tests, NULL, NULL);

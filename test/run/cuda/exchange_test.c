@@ -9,6 +9,7 @@
 
 #include "run/comm/comm_backend.h"
 #include "run/cuda/cuda_device.h"
+#include "support/emulate.h"
 
 enum { MEMBERS = 3, COUNT = 300 };
 
@@ -55,7 +56,7 @@ static kernel compile(sf_dtype dtype, sf_monoid monoid)
     sf_write_inst(&k.module, &k.module.arena, &inst, false, &code, &unknown);
     assert_true(!unknown && code.nlaunches == 1);
     k.threads = code.launches[0].threads;
-    assert_int_equal(sf_device_open_host(0, diag, &k.device), SF_OK);
+    assert_int_equal(sf_device_open(0, diag, &k.device), SF_OK);
     if (k.device->table->compile(k.device, &k.module, NULL, diag, &k.function) != SF_OK)
         fail_msg("%s by %s: %s", sf_dtype_get(dtype)->name, sf_monoid_name(monoid),
                  sf_diag_text(diag, 0));
@@ -121,6 +122,7 @@ static void test_every_type(void **state)
 
 int main(void)
 {
+    test_emulate_gpu();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_type)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

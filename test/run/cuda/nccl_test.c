@@ -19,6 +19,7 @@
 #include "run/comm/comm.h"
 #include "run/cuda/cuda_device.h"
 #include "run/cuda/nccl.h"
+#include "support/emulate.h"
 
 enum { MEMBERS = 3, NPARTS = 2, ROOM = 512 };
 static const int64_t lengths[NPARTS] = {40, 7}; /* of a block */
@@ -105,7 +106,7 @@ static void open_rank(rank *r)
 {
     static const int ranks[MEMBERS] = {0, 1, 2};
     sf_comm_group(r->comm, ranks, MEMBERS, r->diag, &r->all);
-    sf_device_open_host(r->number, r->diag, &r->device);
+    sf_device_open(r->number, r->diag, &r->device);
     r->nccl = (sf_nccl){
         .device = r->device, .comm = r->comm, .groups = r->groups, .ngroups = 1, .byte = &r->byte};
     r->groups[0] = (sf_nccl_group){.group = r->all, .signature = 7 + r->differs};
@@ -319,6 +320,7 @@ int main(void)
     char setting[1024];
     snprintf(setting, sizeof setting, "%s/test/support/libfake_nccl.so", getenv("SHEAF_BUILD"));
     setenv("SHEAF_NCCL", setting, 1);
+    test_emulate_gpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_header), cmocka_unit_test(test_what_it_can),
         cmocka_unit_test(test_transfers), cmocka_unit_test(test_different_programs),

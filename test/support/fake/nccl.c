@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emulator/emulate_streams.h"
 #include "run/cuda/cuda_libraries.h"
-#include "run/cuda/host/emulate_streams.h"
 
 enum {
     ROOM = 1 << 16, /* bytes between two members, in one direction */

@@ -1,7 +1,7 @@
 /* What every generated kernel stands on: the numbers of the element types, and the arithmetic of loops.
  *
  * The text is C and C++ at once. NVRTC compiles it for the GPU; the compiler of the system for the host, where a small
- * driver (run/cuda/host/emulator.c) runs the threads of a block one by one, so that what is tested without a GPU is this text.
+ * driver (test/emulator/emulator.c) runs the threads of a block one by one, so that what is tested without a GPU is this text.
  */
 typedef signed char s8;
 typedef unsigned char u8;

@@ -4,8 +4,8 @@
  * for all before it. CUDA_DEVICE_MAX_CONNECTIONS=1 makes that so here, as there.
  *
  * One thread at a time uses lanes, but for those on which all is done at once. */
-#ifndef SF_RUN_CUDA_HOST_EMULATE_STREAMS_H
-#define SF_RUN_CUDA_HOST_EMULATE_STREAMS_H
+#ifndef SF_TEST_EMULATOR_EMULATE_STREAMS_H
+#define SF_TEST_EMULATOR_EMULATE_STREAMS_H
 
 #include "run/cuda/cuda_device.h"
 

@@ -1,6 +1,6 @@
 /* Convolutions where the host stands for a GPU: what its library would do, by the formulas of run/cuda/convolve.h. */
+#include "emulator/emulator.h"
 #include "ir/dtype.h"
-#include "run/cuda/host/emulator.h"
 
 typedef struct place {
     int64_t x, w, y; /* of the elements that meet */

@@ -1,4 +1,4 @@
-/* The host in the place of a GPU: the text of kernels, compiled by the compiler of the system (CC, or cc) into a library
+/* The host in the place of a GPU, a library that SHEAF_CUDA names (run/cuda/cuda_device.h): the text of kernels, compiled by the compiler of the system (CC, or cc) into a library
  * that is loaded. Threads of a block run one after the other; where a kernel has barriers, each has a stack of its own,
  * and the next one goes on when one comes to a barrier. */
 #include <dlfcn.h>
@@ -10,10 +10,10 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/native/compile.h"
+#include "emulator/emulate_streams.h"
+#include "emulator/emulator.h"
 #include "run/cuda/cuda_device.h"
 #include "run/cuda/cuda_env.h"
-#include "run/cuda/host/emulate_streams.h"
-#include "run/cuda/host/emulator.h"
 
 enum { STACK_BYTES = 128 << 10, MOST_THREADS = 1024 };
 
@@ -229,23 +229,15 @@ static sf_status load_kernels(const sf_kernels *module, sf_diag *diag)
     return status;
 }
 
-sf_status sf_host_load(const sf_kernels *module, sf_diag *diag)
-{
-    pthread_mutex_lock(&lock);
-    sf_status status = load_kernels(module, diag);
-    pthread_mutex_unlock(&lock);
-    return status;
-}
-
 static sf_status compile_host(sf_device *d, const sf_kernels *module, sf_threads *threads,
                               sf_diag *diag, void **functions)
 {
     (void)threads;
     host *h = (host *)d;
     h->kernels = sf_alloc((module->nkernels + 1) * sizeof *h->kernels);
-    SF_TRY(sf_host_load(module, diag));
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < module->nkernels; i++) {
+    sf_status status = load_kernels(module, diag);
+    for (size_t i = 0; i < module->nkernels && status == SF_OK; i++) {
         const char *body = module->kernels[i]->text;
         bool found = find_loaded(module->kernels[i], &h->kernels[i]);
         SF_ASSERT(found);
@@ -253,7 +245,7 @@ static sf_status compile_host(sf_device *d, const sf_kernels *module, sf_threads
         functions[i] = &h->kernels[i];
     }
     pthread_mutex_unlock(&lock);
-    return SF_OK;
+    return status;
 }
 
 /* Memory is memory. */
@@ -363,34 +355,22 @@ static sf_status ended_host(sf_device *d, sf_lane lane, sf_diag *diag, bool *out
     return SF_OK;
 }
 
-/* What stands in for a library: for a convolution, or for a product and sums of a factor. */
+/* What stands in for a library: for a convolution. */
 typedef struct host_plan {
     sf_convolve convolve;
-    const sf_inst *inst; /* of a product */
-    int factor;
 } host_plan;
 
 static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
                            bool *is_whole)
 {
     (void)d, (void)diag, (void)is_whole;
-    host_plan p = {.factor = -1};
+    host_plan p = {0};
     *plan = NULL;
     if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &p.convolve) &&
         !p.convolve.is_product) {
         *plan = sf_alloc(sizeof p);
         memcpy(*plan, &p, sizeof p);
     }
-    return SF_OK;
-}
-
-static sf_status plan_sum_host(sf_device *d, const sf_inst *inst, int factor, sf_diag *diag,
-                               void **plan)
-{
-    (void)d, (void)diag;
-    host_plan *p = *plan = sf_alloc(sizeof *p);
-    p->inst = inst;
-    p->factor = factor;
     return SF_OK;
 }
 
@@ -408,10 +388,7 @@ typedef struct multiplying {
 static void run_plan(void *what)
 {
     const multiplying *m = what;
-    if (m->plan->inst)
-        sf_host_product(m->plan->inst, m->plan->factor, m->parts);
-    else
-        sf_host_convolve(&m->plan->convolve, m->parts);
+    sf_host_convolve(&m->plan->convolve, m->parts);
 }
 
 static sf_status multiply_host(sf_device *d, const void *plan, char *const *parts, sf_diag *diag)
@@ -487,7 +464,9 @@ static void close_host(sf_device *d)
     sf_free(h);
 }
 
-sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out)
+SF_API sf_device_opening sheaf_cuda_device;
+
+sf_status sheaf_cuda_device(int which, sf_diag *diag, sf_device **out)
 {
     static const sf_device_table table = {
         .close = close_host,
@@ -511,7 +490,6 @@ sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out)
         .compile = compile_host,
         .launch = launch_host,
         .plan = plan_host,
-        .plan_sum = plan_sum_host,
         .mark = mark_host,
         .when = when_host,
         .drop = drop_plan,

@@ -1,4 +1,4 @@
-#include "run/cuda/host/emulate_streams.h"
+#include "emulator/emulate_streams.h"
 
 #include <pthread.h>
 #include <signal.h>

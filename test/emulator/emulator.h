@@ -1,0 +1,9 @@
+/* The host in the place of a GPU: what stands in for its libraries. */
+#ifndef SF_TEST_EMULATOR_EMULATOR_H
+#define SF_TEST_EMULATOR_EMULATOR_H
+
+#include "run/text/text_conv.h"
+
+void sf_host_convolve(const sf_convolve *convolve, char *const *images);
+
+#endif

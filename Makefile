@@ -21,7 +21,7 @@ beside: all
 # Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle; then kills
 # ranks for SOAK_SECONDS (600 unless set); then kills, stops and corrupts training at random for as long.
 soak: all
-	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run/cpu/device_test
+	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run_tests cpu/device
 	SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
 		test/cli/split_kill.sh || test $$? -eq 77
 	scripts/soak $${SOAK_SECONDS:-600}
@@ -56,7 +56,7 @@ verify-sweep: all
 
 # How often verifying is wrong: false alarms over hundreds of good splits, and mistakes that pass.
 alarms: all
-	build/test/api/verify/alarms_test --all
+	build/test/api_tests verify/alarms --all
 
 # Exports some hundred small steps as people write them with JAX, and takes them through the command: zoo/README.md.
 zoo: all

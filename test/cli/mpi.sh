@@ -2,7 +2,7 @@
 # Ranks over MPI: the conformance suite of communicators with several numbers of ranks, and what happens
 # when one of them is late, gives up, leaves, starts something else, ends or is killed.
 set -u
-test=$SHEAF_BUILD/test/run/comm/comm_test
+test=$SHEAF_BUILD/test/run_tests
 for tool in mpirun timeout; do
     if ! command -v $tool >/dev/null; then
         echo "$tool is not installed: nothing over MPI is tested"
@@ -35,7 +35,7 @@ run() {
         shift
     done
     status=0
-    timeout 250 mpirun -n "$ranks" "${options[@]}" "$test" mpi "$name" "$@" >"$work/out" 2>&1 ||
+    timeout 250 mpirun -n "$ranks" "${options[@]}" "$test" comm/comm mpi "$name" "$@" >"$work/out" 2>&1 ||
         status=$?
     took=$((SECONDS - began))
     [ $status -ne 124 ] || give_up "$name with $ranks ranks hangs"

@@ -8,7 +8,7 @@ if [ ! -r "$data" ]; then
     echo "not found: ../shared/data/jax/tiny.tar.xz"
     exit 77
 fi
-for tool in xz "$SHEAF_BUILD/test/search/price/price_test"; do
+for tool in xz "$SHEAF_BUILD/test/search_tests"; do
     if ! command -v "$tool" >/dev/null; then
         echo "$tool is not there"
         exit 77
@@ -21,4 +21,4 @@ mapfile -t steps < <(find "$work" -name '*.stablehlo.mlir' | sort)
 # With sanitizers, one will do.
 [ -z "${SHEAF_SANITIZE:-}" ] || steps=("${steps[0]}")
 [ ${#steps[@]} -gt 0 ] || exit 1
-exec "$SHEAF_BUILD/test/search/price/price_test" "${steps[@]}"
+exec "$SHEAF_BUILD/test/search_tests" price/price "${steps[@]}"

@@ -305,7 +305,7 @@ static void check_chain(uint32_t seed, tally *n)
     views[graph->top->arguments[0]] = sf_view_whole(0, argument.type);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        sf_tensor truth;
+        sf_tensor truth = {0};
         if (!known[node->operands[0]] || !find_result(&runner, graph, node->result, &truth))
             continue;
         sf_view *out = &views[node->result];

@@ -237,12 +237,12 @@ static void test_mistakes(void **state)
     assert_true(50 * missed[1] <= made[1]);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_alarms),
                                        cmocka_unit_test(test_mistakes)};
-    all = argc > 1 && strcmp(argv[1], "--all") == 0;
-    only = argc > 2 ? argv[2] : "";
+    all = test_argv[0] && strcmp(test_argv[0], "--all") == 0;
+    only = all && test_argv[1] ? test_argv[1] : "";
 #if !SF_FEATURE_LZMA
     return 77;
 #endif

@@ -879,10 +879,10 @@ static int run_mpi(const char *name)
     return 2;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], "mpi") == 0)
-        return run_mpi(argv[2]);
+    if (test_argv[0] && strcmp(test_argv[0], "mpi") == 0)
+        return run_mpi(test_argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worlds),
         cmocka_unit_test(test_conformance),

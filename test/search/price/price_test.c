@@ -615,13 +615,12 @@ static void test_relief(void **state)
     assert_true(checked > 10 && helped > 10);
 }
 
-static int nfiles;
-static char **files;
+static char **files; /* NULL at the end */
 
 static void test_files(void **state)
 {
     (void)state;
-    for (int i = 0; i < nfiles; i++) {
+    for (int i = 0; files[i]; i++) {
         sf_diag *diag = sf_diag_new();
         sf_graph *graph;
         fixture f;
@@ -637,7 +636,7 @@ static void test_files(void **state)
 }
 
 /* With names of files, those steps alone. */
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recipes),     cmocka_unit_test(test_scratch),
@@ -647,8 +646,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_relief),
     };
     const struct CMUnitTest of_files[] = {cmocka_unit_test(test_files)};
-    nfiles = argc - 1;
-    files = argv + 1;
-    return argc > 1 ? cmocka_run_group_tests(of_files, NULL, NULL)
-                    : cmocka_run_group_tests(tests, NULL, NULL);
+    files = test_argv;
+    return *files ? cmocka_run_group_tests(of_files, NULL, NULL)
+                  : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,11 @@ check:
 	scripts/install-deps
 	scripts/check
 
+# The long version of all checks: every test in full, all tests with sanitizers, sweeps, soaks, fuzzing. Several hours.
+nightly:
+	scripts/install-deps
+	scripts/check --nightly
+
 bench: all
 	scripts/bench
 
@@ -76,4 +81,4 @@ format:
 clean:
 	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo install fuzz format clean
+.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep verify-sweep alarms zoo install fuzz format clean

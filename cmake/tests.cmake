@@ -2,12 +2,21 @@
 # cmocka and with test/support. Each file is one ctest test, FOLDER/**/NAME, and a process of its own:
 # "build/test/FOLDER_tests NAME". Each keeps its main: support/rename_main.h gives it another name, and a driver made here
 # from support/driver.c.in calls it. test/cli/NAME.sh becomes cli/NAME; it exits with 77 to
-# say that it was skipped. All run in the root of the source tree. Tests in C that take more than
-# SF_SLOW seconds and scripts of more than SF_SLOW_SCRIPT carry the label "slow": ctest -LE slow leaves them out. Scripts
-# sooner, for they run whole commands, and most of what these do they do again and again on the same few steps.
+# say that it was skipped. All run in the root of the source tree.
+#
+# Label "nightly", of what is left to `make nightly` whole: ctest -LE nightly is what `make check` runs. Other tests have a
+# short version and a long one, which SHEAF_NIGHTLY=1 in the environment asks for (test/support/sanitized.h, cli.sh).
+# Label "slow", of tests in C of more than SF_SLOW seconds and scripts of more than SF_SLOW_SCRIPT: the check does not run
+# them with sanitizers. Scripts sooner, for they run whole commands, and most of what these do they do again and again on
+# the same few steps.
 
-set(SF_SLOW 15)
-set(SF_SLOW_SCRIPT 5)
+set(SF_SLOW 5)
+set(SF_SLOW_SCRIPT 2)
+
+# Steps that are looked for beside the source tree, browsers, soaks, machines that are kept busy.
+set(SF_NIGHTLY
+    cli/cuda_calibrate cli/interlaced cli/plan_large cli/plan_sweep cli/recycling cli/report_browser cli/shared_prices
+    cli/shared_programs cli/shared_steps cli/soak cli/wait_busy run/cuda/attention_plain)
 
 # Never slow: what sanitizers are for. Files that mean harm, and one script of whole commands on ranks.
 set(SF_NEVER_SLOW cli/bombs cli/split)
@@ -120,7 +129,7 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
     # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
     sf_add_test(run/cuda/device test_run cpu/device)
     set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
-        "${test_environment};SHEAF_CUDA=host;SHEAF_DEVICE_ENGINE=cuda;SHEAF_DEVICE_CASES=12")
+        "${test_environment};SHEAF_CUDA=host;SHEAF_DEVICE_ENGINE=cuda")
     # Attention also as GPUs without groups of warps compute it.
     sf_add_test(run/cuda/attention_plain test_run cuda/attention)
     set_tests_properties(run/cuda/attention_plain PROPERTIES ENVIRONMENT
@@ -146,6 +155,12 @@ elseif(cli_tests)
     message(NOTICE "no bash or no command line: the tests in test/cli are not registered")
 endif()
 
+foreach(name IN LISTS SF_NIGHTLY)
+    if(TEST ${name})
+        set_property(TEST ${name} APPEND PROPERTY LABELS nightly)
+    endif()
+endforeach()
+
 foreach(name IN LISTS SF_ALONE)
     if(TEST ${name})
         set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
@@ -168,7 +183,7 @@ foreach(line IN LISTS lines)
             set(most ${SF_SLOW_SCRIPT})
         endif()
         if(seconds GREATER most AND NOT name IN_LIST SF_NEVER_SLOW)
-            set_tests_properties(${name} PROPERTIES LABELS slow)
+            set_property(TEST ${name} APPEND PROPERTY LABELS slow)
         endif()
     endif()
 endforeach()

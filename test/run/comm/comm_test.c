@@ -708,7 +708,7 @@ static void test_conformance(void **state)
 {
     (void)state;
     static const int sizes[] = {1, 2, 3, 8};
-    for (int i = 0; i < (test_sanitized() ? 3 : 4); i++)
+    for (int i = 0; i < (test_short() ? 3 : 4); i++)
         run_threads(sizes[i], 0, suite_all);
 }
 
@@ -729,7 +729,7 @@ static void test_failures(void **state)
     static suite *const cases[] = {fail_timeout,  fail_abort, fail_leave,
                                    fail_mismatch, fail_drop,  fail_memory};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int size = 2; size <= 8; size += 3)
+        for (int size = 2; size <= 8; size += test_short() ? 6 : 3)
             run_threads(size, 0.5, cases[i]);
 }
 

@@ -27,7 +27,7 @@ beside: all
 # ranks for SOAK_SECONDS (600 unless set); then kills, stops and corrupts training at random for as long.
 soak: all
 	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run_tests cpu/device
-	SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
+	SHEAF_NIGHTLY=1 SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
 		test/cli/split_kill.sh || test $$? -eq 77
 	scripts/soak $${SOAK_SECONDS:-600}
 

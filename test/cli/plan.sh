@@ -23,11 +23,13 @@ silent err
 expect 0 verify "$step" --plan "$work/plan.json" --steps 2
 expect 0 train "$step" --plan "$work/plan.json" --steps 2 --data synthetic
 
-# The same plan from one thread and from several.
-expect 0 plan "$step" -c 1x4xV100 -t 1 -o "$work/one.json"
-expect 0 plan "$step" -c 1x4xV100 -t 4 -o "$work/four.json"
-cmp -s "$work/one.json" "$work/four.json" && cmp -s "$work/plan.json" "$work/four.json" ||
-    fail "the plan depends on the number of threads"
+# The same plan from one thread and from several; test/search/search_test.c asks the same.
+if nightly; then
+    expect 0 plan "$step" -c 1x4xV100 -t 1 -o "$work/one.json"
+    expect 0 plan "$step" -c 1x4xV100 -t 4 -o "$work/four.json"
+    cmp -s "$work/one.json" "$work/four.json" && cmp -s "$work/plan.json" "$work/four.json" ||
+        fail "the plan depends on the number of threads"
+fi
 
 # none_faster SHARE: of what fits, nothing is faster by the same price; what the search made, by that share at most.
 none_faster() {
@@ -47,7 +49,7 @@ for cluster in "${clusters[@]}"; do
         none_faster 0.014 || fail "$cluster -O$level: an alternative is faster than $(number seconds)"
     done
 done
-expect 0 plan "$step" -c 1x4xCPU --margin 0 --json
+expect 0 plan "$step" -c 1x2xCPU --margin 0 --json
 none_faster 0 || fail "--margin 0: an alternative is faster than $(number seconds)"
 
 # Tighter memory is obeyed, or refused with a reason. In the short version, two devices will do.

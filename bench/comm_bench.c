@@ -125,7 +125,7 @@ static void print_row(const bench *b, sf_collective kind, int64_t bytes)
 {
     double ours = 1e9, bare = 1e9;
     int repeats = bytes > 4000000 ? 1 : bytes > 100000 ? 20 : 200;
-    for (int turn = 0; turn < TURNS; turn++) {
+    for (int microbatch = 0; microbatch < TURNS; microbatch++) {
         double took = measure(b, false, kind, bytes, repeats);
         ours = took < ours ? took : ours;
         if (b->bare) {
@@ -182,7 +182,7 @@ static void print_overlap(const bench *b, int64_t bytes)
 {
     product p = new_product();
     double transfer = 1e9, once = 1e9, work = 1e9, both = 1e9;
-    for (int turn = 0; turn < TURNS; turn++) {
+    for (int microbatch = 0; microbatch < TURNS; microbatch++) {
         double took = measure(b, false, SF_ALL_REDUCE, bytes, 1);
         transfer = took < transfer ? took : transfer;
         double began = sf_now();
@@ -195,7 +195,7 @@ static void print_overlap(const bench *b, int64_t bytes)
     b->out[0] = times;
     run_ours(b, SF_BROADCAST, (int64_t)sizeof(float));
     p.times = (int)b->out[0];
-    for (int turn = 0; turn < TURNS; turn++) {
+    for (int microbatch = 0; microbatch < TURNS; microbatch++) {
         meet(b);
         double began = sf_now();
         run_product(&p);

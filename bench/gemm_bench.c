@@ -276,7 +276,7 @@ static double measure_with(job *j, const sf_gemm_set *set)
 static void report_narrow(job *f32, job *bf16, const char *name)
 {
     double best[MOST_SETS + 1] = {0};
-    for (int turn = 0; turn < 2; turn++)
+    for (int microbatch = 0; microbatch < 2; microbatch++)
         for (int i = 0; i <= nsets; i++) {
             double speed = i ? measure_with(bf16, narrow_sets[i - 1])
                              : measure_with(f32, narrow_sets[nsets - 1]);

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     begin = sf_now();
     sf_plan_options options = {.cluster = cluster, .level = atoi(argv[2]), .margin = -1};
     sf_status status = sf_plan_search(graph, &options, diag, &plan);
-    if (status == SF_EWRONG) {
+    if (status == SF_EMISMATCH) {
         sf_diag_clear(diag);
         begin = sf_now();
         options.memory = INT64_MAX / 1024;

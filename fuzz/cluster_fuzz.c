@@ -36,20 +36,20 @@ static void ask(const sf_cluster *cluster)
 
 static void read_write_read(sf_str text, sf_diag *diag)
 {
-    sf_cluster *cluster, *again;
+    sf_cluster *cluster, *recomputed;
     sf_status status = sf_cluster_read(text, "fuzz", diag, &cluster);
     SF_ASSERT((status == SF_OK) == (sf_diag_count(diag) == 0));
     if (status != SF_OK)
         return;
     sf_buf first = {0}, second = {0};
     sf_cluster_write(cluster, &first);
-    status = sf_cluster_read((sf_str){first.text, first.length}, "again", diag, &again);
-    SF_ASSERT(status == SF_OK && sf_cluster_hash(cluster) == sf_cluster_hash(again));
-    sf_cluster_write(again, &second);
+    status = sf_cluster_read((sf_str){first.text, first.length}, "again", diag, &recomputed);
+    SF_ASSERT(status == SF_OK && sf_cluster_hash(cluster) == sf_cluster_hash(recomputed));
+    sf_cluster_write(recomputed, &second);
     SF_ASSERT(strcmp(first.text, second.text) == 0);
     ask(cluster);
     sf_cluster_free(cluster);
-    sf_cluster_free(again);
+    sf_cluster_free(recomputed);
     sf_buf_free(&first);
     sf_buf_free(&second);
 }

@@ -55,9 +55,9 @@ static void fuzz_check_text(const sf_graph *graph, sf_diag *diag)
 {
     sf_buf text = {0};
     sf_print_stablehlo(graph, &text);
-    sf_graph *again = fuzz_load(sf_stablehlo_read, (sf_str){text.text, text.length}, diag);
-    SF_ASSERT(again && sf_graph_hash(again) == sf_graph_hash(graph));
-    sf_graph_free(again);
+    sf_graph *recomputed = fuzz_load(sf_stablehlo_read, (sf_str){text.text, text.length}, diag);
+    SF_ASSERT(recomputed && sf_graph_hash(recomputed) == sf_graph_hash(graph));
+    sf_graph_free(recomputed);
     sf_buf_free(&text);
 }
 

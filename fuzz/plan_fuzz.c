@@ -38,21 +38,21 @@ static const sf_graph *step_graph(void)
 
 static void read_write_read(const sf_graph *graph, sf_str text, sf_diag *diag)
 {
-    sf_plan *plan, *again;
+    sf_plan *plan, *recomputed;
     sf_status status = sf_plan_read(text, "fuzz", graph, diag, &plan);
     SF_ASSERT((status == SF_OK) == (sf_diag_count(diag) == 0));
     if (status != SF_OK)
         return;
     sf_buf first = {0}, second = {0};
     sf_plan_write(plan, graph, "-", &first);
-    status = sf_plan_read((sf_str){first.text, first.length}, "again", graph, diag, &again);
+    status = sf_plan_read((sf_str){first.text, first.length}, "again", graph, diag, &recomputed);
     SF_ASSERT(status == SF_OK);
-    sf_plan_write(again, graph, "-", &second);
+    sf_plan_write(recomputed, graph, "-", &second);
     SF_ASSERT(strcmp(first.text, second.text) == 0);
     if (sf_plan_ranks(plan) <= 64)
         sf_plan_check(plan, graph, 0, diag);
     sf_plan_free(plan);
-    sf_plan_free(again);
+    sf_plan_free(recomputed);
     sf_buf_free(&first);
     sf_buf_free(&second);
 }

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_and_write(sf_str text, sf_diag *diag, sf_arena *arena)
 {
-    sf_schedule schedule, again;
+    sf_schedule schedule, recomputed;
     if (sf_schedule_read(text, "fuzz", arena, &schedule, diag) != SF_OK) {
         SF_ASSERT(sf_diag_count(diag) == 1);
         return;
@@ -20,8 +20,8 @@ static void read_and_write(sf_str text, sf_diag *diag, sf_arena *arena)
     sf_buf written = {0}, rewritten = {0};
     sf_schedule_write(&schedule, &written);
     sf_str view = {written.text, written.length};
-    SF_ASSERT(sf_schedule_read(view, "written", arena, &again, diag) == SF_OK);
-    sf_schedule_write(&again, &rewritten);
+    SF_ASSERT(sf_schedule_read(view, "written", arena, &recomputed, diag) == SF_OK);
+    sf_schedule_write(&recomputed, &rewritten);
     SF_ASSERT(strcmp(written.text, rewritten.text) == 0);
 
     int64_t *time = SF_ARRAY(arena, (size_t)schedule.pipe.nstages * SF_PASSES, int64_t);

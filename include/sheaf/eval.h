@@ -18,7 +18,7 @@ typedef struct sf_eval_options {
     int threads;         /* of the engine "cpu"; 0: as many as the process may use */
 } sf_eval_options;
 
-/* Evaluates once. SF_EWRONG when the program checks itself and a check does not hold. */
+/* Evaluates once. SF_EMISMATCH when the program checks itself and a check does not hold. */
 SF_API sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag);
 
 /* How many checks (check.expect_...) the program makes of itself. */
@@ -103,7 +103,7 @@ typedef struct sf_verify_options {
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is
- * for sf_verify_free, also when the status is SF_EWRONG. */
+ * for sf_verify_free, also when the status is SF_EMISMATCH. */
 SF_API sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
                            sf_verify_report **out);
 SF_API void sf_verify_free(sf_verify_report *report);

@@ -25,7 +25,7 @@ typedef struct sf_load_options {
     const char *state; /* which result becomes which argument, by hand: "ARGUMENT=RESULT,...", each
                             a number or a name; "none" for a step without state; NULL: infer */
     int64_t
-        turns; /* how often loops turn, in what is counted and priced, where the text does not say
+        assume_trip_count; /* how often loops run, in what is counted and priced, where the text does not say
                             it; 0: once. What is computed is what the text says */
 } sf_load_options;
 

@@ -40,7 +40,7 @@ typedef struct sf_pin_options {
 } sf_pin_options;
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
- * that does not apply to the step is SF_EWRONG, with the reason. */
+ * that does not apply to the step is SF_EMISMATCH, with the reason. */
 SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
                              sf_plan **out);
 
@@ -95,7 +95,7 @@ typedef struct sf_plan_options {
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
  * memory, by the prices of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
- * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EWRONG;
+ * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EMISMATCH;
  * the message says what is the least that a rank needs, where, and what would make it fit. */
 SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options,
                                 sf_diag *diag, sf_plan **out);
@@ -201,7 +201,7 @@ SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument
                         int64_t index, sf_box *out);
 
 /* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
- * the most bytes that a rank may take, 0 for no limit. SF_EWRONG names the tensor and the pin. */
+ * the most bytes that a rank may take, 0 for no limit. SF_EMISMATCH names the tensor and the pin. */
 SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,
                                sf_diag *diag);
 

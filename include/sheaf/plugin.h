@@ -95,7 +95,7 @@ typedef const sf_user_primitive *sf_user_primitive_get(void);
 SF_API sf_status sf_primitive_load(const char *path, sf_diag *diag, const sf_user_primitive **out);
 
 /* Checks and applies it to a module, as said at `file` and `line`; all that it adds, behind an ANNOTATE with its name, or nothing.
- * *first and *count (or NULL) are what it can be undone by. SF_EWRONG where its check, or its apply, says no. */
+ * *first and *count (or NULL) are what it can be undone by. SF_EMISMATCH where its check, or its apply, says no. */
 SF_API sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *primitive,
                                      const char *module, int nvalues, const sf_user_value *values,
                                      const char *file, int line, sf_diag *diag, int *first,

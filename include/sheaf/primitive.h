@@ -62,7 +62,7 @@ typedef struct sf_primitive {
     const char *op;   /* SYNC: "all_reduce", "all_gather" or "reduce_scatter"; NULL: all_reduce */
     /* SET: "mesh", "recipe", "micro_batches", "recompute", "stages", "order", which is that of a pipeline, or "co_shard",
      * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space; "strict", "sync": a sum in
-     * parts that no SYNC puts together is SF_EWRONG, and not a warning; "kernels"
+     * parts that no SYNC puts together is SF_EMISMATCH, and not a warning; "kernels"
      * that stand for several ops: "best", "none" or "all" */
     const char *name, *value;
     const char *file; /* where it is said, for messages and for the plan; or NULL */
@@ -74,7 +74,7 @@ typedef struct sf_primitive {
     const sf_sketch *const *sketches;
     const char *fragment; /* or of all: a file in StableHLO, whose arguments and results they are */
     int parts;            /* TRANS */
-    int turn;             /* ASSIGN: a micro-batch, or SF_EVERY */
+    int microbatch;       /* ASSIGN: a micro-batch, or SF_EVERY */
     const int *devices;
     int ndevices;
     const sf_task *before, *after; /* ORDER */
@@ -89,12 +89,12 @@ typedef struct sf_primitive {
     const char *backward; /* or a file, as `fragment` */
 } sf_primitive;
 
-/* Applies one more; *number (or NULL) is what it can be undone by. What is against a rule is SF_EWRONG, and what names
+/* Applies one more; *number (or NULL) is what it can be undone by. What is against a rule is SF_EMISMATCH, and what names
  * nothing SF_EUSAGE: the message is about its file and line, and the list is as it was. */
 SF_API sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *primitive,
                                    sf_diag *diag, int *number);
 
-/* Takes one back, -1: the last one. SF_EWRONG where another needs it. */
+/* Takes one back, -1: the last one. SF_EMISMATCH where another needs it. */
 SF_API sf_status sf_primitives_undo(sf_primitives *list, int number, sf_diag *diag);
 
 /* Looks for a sketch among the ops of the forward pass in modules that are traced. Matches, none of which has an op of
@@ -151,7 +151,7 @@ SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_o
                                       sf_diag *diag, sf_plan **out);
 
 /* Runs the step as the plan of sf_primitives_pin splits it, beside the step unsplit and as it was, as sf_verify_plan does. Where they
- * differ, SF_EWRONG, and *culprit is the first primitive with which they do, found by bisection, which the message
+ * differ, SF_EMISMATCH, and *culprit is the first primitive with which they do, found by bisection, which the message
  * names; else -1. The report is for sf_verify_free. */
 SF_API sf_status sf_primitives_verify(const sf_primitives *list, const sf_pin_options *options,
                                       const sf_verify_options *verify, sf_diag *diag,

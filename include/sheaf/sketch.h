@@ -38,7 +38,7 @@ SF_API sf_status sf_sketch_op(sf_sketch *sketch, const char *op, int noperands, 
                               int nattrs, const sf_sketch_attr *attrs, int rank,
                               const int64_t *dims, const char *dtype, sf_diag *diag, int *out);
 
-/* Its results, once. SF_EWRONG where a part of it hangs together with no other: numbers tie nothing. */
+/* Its results, once. SF_EMISMATCH where a part of it hangs together with no other: numbers tie nothing. */
 SF_API sf_status sf_sketch_return(sf_sketch *sketch, int count, const int *results, sf_diag *diag);
 
 #ifdef __cplusplus

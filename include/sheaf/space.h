@@ -56,7 +56,7 @@ enum { SF_EVERY = -1 };
 /* Places ops on devices, in all micro-batches (SF_EVERY) or in one. Ops on the same devices are one stage of a pipeline, or
  * several where data goes back and forth; devices of two are the same, or others, or, where one is on the devices of
  * several others, all of theirs. SF_EUSAGE for devices that do not exist, and for ops that have others already. */
-SF_API sf_status sf_assign(sf_space *space, const char *ops, int turn, const int *devices,
+SF_API sf_status sf_assign(sf_space *space, const char *ops, int microbatch, const int *devices,
                            int ndevices, sf_diag *diag);
 
 typedef enum sf_pass {
@@ -70,7 +70,7 @@ typedef enum sf_pass {
 typedef struct sf_task {
     const char *ops;
     sf_pass pass;
-    int turn; /* the micro-batch, from 0 on; SF_EVERY: each */
+    int microbatch; /* the micro-batch, from 0 on; SF_EVERY: each */
     int round; /* where several forward passes go through the ops, one after the other: 1 is the first; 0: all */
 } sf_task;
 

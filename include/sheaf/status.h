@@ -15,7 +15,7 @@ typedef enum sf_status {
     SF_OK = 0,
     SF_EINPUT = 1,       /* the input is malformed or contradicts itself */
     SF_EUNSUPPORTED = 2, /* well-formed, but something this build cannot do */
-    SF_EWRONG = 3,       /* a check was made and did not hold */
+    SF_EMISMATCH = 3,    /* a check was made and did not hold */
     SF_EUSAGE = 4,       /* the call or the command line is wrong */
     SF_EIO = 5,          /* the system could not read or write */
     SF_ENOMEM = 6,       /* no memory, or past the limit that was set */

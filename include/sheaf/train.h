@@ -58,7 +58,7 @@ typedef struct sf_train_options {
                             and stays away for as long after another has failed cannot be left
                             behind: it is named on standard error, and the process ends */
     bool check;      /* programs before they run, see docs/architecture.md */
-    bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EWRONG */
+    bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EMISMATCH */
     sf_listener *listener; /* or NULL. Told of every step; false: save and return */
     void *context;         /* for the listener */
     /* For the timeline of the last step, of all ranks, as that of sf_plan_simulate; NULL: it is not written. */

@@ -70,7 +70,7 @@ typedef struct sf_tune_report {
     sf_graph *step; /* that it is of, where the setting replaces ops of the step; else NULL */
 } sf_tune_report;
 
-/* Looks for the setting whose plan takes the least time. Where none fits, SF_EWRONG. The report is for sf_tune_free, also then. */
+/* Looks for the setting whose plan takes the least time. Where none fits, SF_EMISMATCH. The report is for sf_tune_free, also then. */
 SF_API sf_status sf_tune(const sf_graph *graph, sf_tune_apply *apply, void *context,
                          const sf_tune_options *options, sf_diag *diag, sf_tune_report **out);
 SF_API void sf_tune_free(sf_tune_report *report);

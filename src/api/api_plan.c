@@ -103,20 +103,21 @@ static sf_status start_plan(struct pinning *job, sf_arena *arena)
 static sf_status find_pipeline(struct pinning *job, sf_arena *arena)
 {
     const sf_pin_options *options = &job->options;
-    sf_pipeline_wish wish = {.stages = options->stages,
-                             .schedule = options->schedule,
-                             .turns = (uint32_t)options->micro_batches,
-                             .again = sf_again_by(job->graph, options->recompute, arena)};
+    sf_pipeline_request request = {.stages = options->stages,
+                                   .schedule = options->schedule,
+                                   .microbatches = (uint32_t)options->micro_batches,
+                                   .recomputed =
+                                       sf_recomputed_by(job->graph, options->recompute, arena)};
     sf_schedule table;
     if (options->schedule && sf_file_is_same(options->schedule, options->schedule)) {
         sf_str text;
         SF_TRY(sf_file_read(options->schedule, arena, 0, &text, job->diag));
         SF_TRY(sf_schedule_read(text, options->schedule, arena, &table, job->diag));
-        wish.table = &table;
-        if (wish.turns <= 1)
-            wish.turns = table.pipe.nturns;
+        request.table = &table;
+        if (request.microbatches <= 1)
+            request.microbatches = table.pipe.nmicrobatches;
     }
-    return sf_pipeline_by(job->graph, &wish, arena, job->diag, &job->pipeline);
+    return sf_pipeline_by(job->graph, &request, arena, job->diag, &job->pipeline);
 }
 
 static void take_turns(struct pinning *job)
@@ -150,7 +151,7 @@ static sf_status make_plan(void *context)
     if (status == SF_OK)
         status = sf_plan_add_pins(job->plan, job->options.npins, job->options.pins, job->diag);
     if (status == SF_OK)
-        status = sf_plan_complete(job->graph, job->plan, job->diag);
+        status = sf_plan_propagate(job->graph, job->plan, job->diag);
     if (status == SF_OK)
         take_turns(job);
     if (status == SF_OK && job->options.stages)
@@ -294,7 +295,7 @@ static sf_status check_plan(void *context)
     SF_TRY(check_ends(job));
     if (job->memory == 0 || sf_rank_fits(bytes, job->memory))
         return SF_OK;
-    return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE, "a rank needs %s, and there are %s",
+    return sf_fail(job->diag, SF_EMISMATCH, SF_NOWHERE, "a rank needs %s, and there are %s",
                    sf_text_bytes((double)bytes).at, sf_text_bytes((double)job->memory).at);
 }
 

@@ -143,7 +143,7 @@ static sf_status search(void *context)
     if (status == SF_OK) {
         name_origin(job->graph, &job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);
-        sf_warn_turns(job->graph, job->diag);
+        sf_warn_unknown_trips(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
         sf_warn_stacked(job->graph, job->plan, job->diag);

@@ -88,10 +88,10 @@ const char *sf_trans_name(int index)
     return sf_transformation_name(index);
 }
 
-sf_status sf_assign(sf_space *space, const char *ops, int turn, const int *devices, int ndevices,
-                    sf_diag *diag)
+sf_status sf_assign(sf_space *space, const char *ops, int microbatch, const int *devices,
+                    int ndevices, sf_diag *diag)
 {
-    sf_said_assign said = {ops, turn, ndevices, devices};
+    sf_said_assign said = {ops, microbatch, ndevices, devices};
     return say((struct saying){.space = space, .assign = &said, .diag = diag});
 }
 
@@ -142,29 +142,29 @@ static sf_status make_guarded(void *context)
 {
     struct making *job = context;
     const char *schedule = job->options.schedule;
-    sf_space_wish wish = {.recipe = job->options.recipe,
-                          .schedule = schedule,
-                          .npins = job->options.npins,
-                          .pins = job->options.pins,
-                          .recompute = job->options.recompute};
+    sf_space_request request = {.recipe = job->options.recipe,
+                                .schedule = schedule,
+                                .npins = job->options.npins,
+                                .pins = job->options.pins,
+                                .recompute = job->options.recompute};
     sf_arena arena = {0};
     sf_schedule table;
     sf_mesh mesh;
     sf_status status = SF_OK;
     if (job->options.mesh) {
         status = sf_mesh_parse(sf_str_of(job->options.mesh), &arena, job->diag, &mesh);
-        wish.mesh = &mesh;
+        request.mesh = &mesh;
     }
     if (status == SF_OK && schedule && sf_file_is_same(schedule, schedule)) {
         sf_str text;
         status = sf_file_read(schedule, &arena, 0, &text, job->diag);
         if (status == SF_OK)
             status = sf_schedule_read(text, schedule, &arena, &table, job->diag);
-        wish.schedule = NULL;
-        wish.table = &table;
+        request.schedule = NULL;
+        request.table = &table;
     }
     if (status == SF_OK)
-        status = sf_space_make(job->space, &wish, job->diag, &job->plan);
+        status = sf_space_make(job->space, &request, job->diag, &job->plan);
     if (status == SF_OK) {
         sf_warn_repeated(job->space->graph, job->plan, job->diag);
         sf_warn_stacked(job->space->graph, job->plan, job->diag);

@@ -113,7 +113,7 @@ static void keep_reading(struct load *load)
     sf_reading *reading = &load->graph->reading;
     *reading = load->reading;
     reading->unroll = load->options.unroll;
-    reading->turns = load->options.turns;
+    reading->assume_trip_count = load->options.assume_trip_count;
     reading->state = keep_string(load, load->options.state);
     reading->sidecar.path = keep_string(load, load->reading.sidecar.path);
 }
@@ -126,7 +126,7 @@ static sf_status read_and_import(struct load *load)
         .most_nodes =
             load->options.most_nodes > 0 ? load->options.most_nodes : SF_MOST_NODES_DEFAULT,
         .state = load->options.state,
-        .turns = load->options.turns,
+        .assume_trip_count = load->options.assume_trip_count,
     };
     SF_TRY(read_texts(load, &import));
     load->pool = sf_pool_new();
@@ -157,7 +157,7 @@ static sf_status run_load(struct load *load, const sf_load_options *options, sf_
 {
     *out = NULL;
     SF_TRY(sf_options_take(options, &load->options, sizeof load->options, load->diag));
-    SF_CHECK_OPTIONS(load->diag, {"turns", (double)load->options.turns},
+    SF_CHECK_OPTIONS(load->diag, {"assume_trip_count", (double)load->options.assume_trip_count},
                      {"most_nodes", (double)load->options.most_nodes});
     SF_TRY(sf_guarded(load_guarded, load, load->diag));
     *out = load->graph;
@@ -189,10 +189,10 @@ static sf_status save(void *context)
 {
     struct save *job = context;
     sf_buf text = {0};
-    if (sf_text_has_again(job->graph)) {
-        sf_twinned twinned = sf_twin_as_text(job->graph);
-        sf_print_stablehlo(twinned.graph, &text);
-        sf_twinned_free(&twinned);
+    if (sf_text_has_recompute(job->graph)) {
+        sf_recomputed_step recomputed_step = sf_recompute_as_text(job->graph);
+        sf_print_stablehlo(recomputed_step.graph, &text);
+        sf_recomputed_step_free(&recomputed_step);
     } else {
         sf_print_stablehlo(job->graph, &text);
     }

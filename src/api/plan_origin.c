@@ -85,8 +85,8 @@ static void take_reading(struct step_job *job, const sf_json *reading)
     bool some = true;
     if (options->unroll == 0)
         sf_json_int(sf_json_get(reading, "unroll"), &options->unroll);
-    if (options->turns == 0)
-        sf_json_int(sf_json_get(reading, "turns"), &options->turns);
+    if (options->assume_trip_count == 0)
+        sf_json_int(sf_json_get(reading, "assume_trip_count"), &options->assume_trip_count);
     if (!options->state && sf_json_string(sf_json_get(reading, "state"), &state))
         options->state = sf_arena_string(&job->arena, state.at, state.length);
     if (!options->sidecar && sf_json_bool(sidecar, &some) && !some)

@@ -72,7 +72,7 @@ static int64_t run_length(const sf_layout *layout, const sf_mesh *mesh, int dim,
         if (digits[i].axis >= 0 && digits[i].size > 1)
             length = digits[i].unit;
     for (int a = 0; a < mesh->naxes && dim == 0; a++)
-        if (layout->axes[a].deal)
+        if (layout->axes[a].partition)
             length = 1;
     return length;
 }

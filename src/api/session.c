@@ -15,7 +15,7 @@
 
 /* A rank. */
 typedef struct member {
-    sf_course course;
+    sf_train_run training_run;
     sf_threads *pool;
     bool open; /* the course is */
 } member;
@@ -63,7 +63,7 @@ static sf_status guard_part(task *t, member *m, sf_diag *diag)
 {
     struct part part = {t, m, diag};
     sf_status status = sf_guarded(work_part, &part, diag);
-    sf_mappings_close(&m->course.mappings);
+    sf_mappings_close(&m->training_run.mappings);
     return status;
 }
 
@@ -129,27 +129,27 @@ static sf_status settle_task(task *t, sf_status status)
 static sf_status agree_on_task(task *t, const member *m, sf_status mine, const char *what,
                                sf_diag *diag)
 {
-    return settle_task(t, sf_agree(m->course.seat.options.comm, mine, what, diag));
+    return settle_task(t, sf_agree(m->training_run.rank_state.options.comm, mine, what, diag));
 }
 
 /* Opening ----------------------------------------------------------------------------------------- */
 
 /* What fails without a jump is closed here, while its memory is there. */
-static sf_status open_course(task *t, member *m, sf_diag *diag)
+static sf_status open_training_run(task *t, member *m, sf_diag *diag)
 {
     const sf_session_options *options = &t->session->options;
-    sf_comm *comm = m->course.seat.options.comm;
-    sf_seat_options seat = {.graph = t->session->graph,
-                            .plan = options->plan,
-                            .comm = comm,
-                            .engine = options->engine,
-                            .pool = m->pool,
-                            .memory = options->memory,
-                            .check = options->check};
-    sf_status status = sf_course_open(&seat, diag, &m->course);
+    sf_comm *comm = m->training_run.rank_state.options.comm;
+    sf_rank_state_options rank_state = {.graph = t->session->graph,
+                                        .plan = options->plan,
+                                        .comm = comm,
+                                        .engine = options->engine,
+                                        .pool = m->pool,
+                                        .memory = options->memory,
+                                        .check = options->check};
+    sf_status status = sf_train_run_open(&rank_state, diag, &m->training_run);
     m->open = status == SF_OK;
     if (status != SF_OK)
-        sf_course_close(&m->course);
+        sf_train_run_close(&m->training_run);
     return settle_task(t, sf_agree(comm, status, "opening a session", diag));
 }
 
@@ -162,7 +162,7 @@ static sf_status start_members(sf_session *session, sf_diag *diag)
     for (int i = 0; i < session->nmembers; i++) {
         member *m = &session->members[i];
         sf_comm *comm = session->ends.count > 0 ? session->ends.comms[i] : NULL;
-        m->course.seat.options.comm = comm;
+        m->training_run.rank_state.options.comm = comm;
         SF_TRY(sf_threads_open(sf_rank_threads(session->options.threads, comm), diag, &m->pool));
     }
     return SF_OK;
@@ -171,7 +171,7 @@ static sf_status start_members(sf_session *session, sf_diag *diag)
 static sf_status open_session(sf_session *session, sf_diag *diag)
 {
     sf_session_options *options = &session->options;
-    task t = {.work = open_course};
+    task t = {.work = open_training_run};
     SF_CHECK_OPTIONS(diag, {"threads", options->threads}, {"memory", (double)options->memory},
                      {"limit", options->limit});
     if (options->plan) {
@@ -208,9 +208,9 @@ void sf_session_close(sf_session *session)
         return;
     for (int i = 0; session->members && i < session->nmembers; i++) {
         member *m = &session->members[i];
-        sf_course_end(&m->course);
+        sf_train_run_end(&m->training_run);
         if (m->open)
-            sf_course_close(&m->course);
+            sf_train_run_close(&m->training_run);
         sf_threads_free(m->pool);
     }
     sf_free(session->members);
@@ -222,17 +222,17 @@ void sf_session_close(sf_session *session)
 
 static sf_status write_argument(task *t, member *m, sf_diag *diag)
 {
-    return sf_seat_write(&m->course.seat, t->index, t->from, diag);
+    return sf_rank_state_write(&m->training_run.rank_state, t->index, t->from, diag);
 }
 
 static sf_status read_argument(task *t, member *m, sf_diag *diag)
 {
-    return sf_seat_read(&m->course.seat, t->index, t->to, diag);
+    return sf_rank_state_read(&m->training_run.rank_state, t->index, t->to, diag);
 }
 
 static sf_status read_result(task *t, member *m, sf_diag *diag)
 {
-    return sf_seat_read_result(&m->course.seat, t->index, t->to, diag);
+    return sf_rank_state_read_result(&m->training_run.rank_state, t->index, t->to, diag);
 }
 
 static sf_status check_bytes(const sf_type *type, const char *kind, int index, const char *name,
@@ -322,21 +322,21 @@ static bool tell_step(const task *t, const member *m, int64_t made)
     const sf_session_options *options = &t->session->options;
     sf_event event = {.size = sizeof event,
                       .kind = SF_EVENT_STEP,
-                      .rank = m->course.seat.pieces.rank,
+                      .rank = m->training_run.rank_state.shards.rank,
                       .step = made,
                       .steps = t->steps,
-                      .loss = m->course.last};
-    if (!options->listener || !sf_comm_leads(m->course.seat.options.comm))
+                      .loss = m->training_run.last};
+    if (!options->listener || !sf_comm_leads(m->training_run.rank_state.options.comm))
         return true;
     return options->listener(options->context, &event);
 }
 
 static sf_status run_steps(task *t, member *m, sf_diag *diag)
 {
-    sf_comm *comm = m->course.seat.options.comm;
+    sf_comm *comm = m->training_run.rank_state.options.comm;
     bool stop = false;
     for (int64_t made = 0; made < t->steps && !stop;) {
-        SF_TRY(sf_course_step(&m->course, diag));
+        SF_TRY(sf_train_run_step(&m->training_run, diag));
         stop = !tell_step(t, m, ++made);
         SF_TRY(settle_task(t, sf_agree_any(comm, SF_OK, "whether to stop", diag, &stop)));
     }
@@ -354,20 +354,20 @@ sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, doub
     if (steps > 0)
         session->has_results = status == SF_OK;
     if (status == SF_OK && loss)
-        *loss = session->members[0].course.last;
+        *loss = session->members[0].training_run.last;
     return status;
 }
 
 int64_t sf_session_steps(const sf_session *session)
 {
-    return session->members[0].course.info.step;
+    return session->members[0].training_run.info.step;
 }
 
 /* State ------------------------------------------------------------------------------------------- */
 
 static sf_status init_state(task *t, member *m, sf_diag *diag)
 {
-    return agree_on_task(t, m, sf_course_init(&m->course, t->path, t->seed, diag),
+    return agree_on_task(t, m, sf_train_run_init(&m->training_run, t->path, t->seed, diag),
                          "making the initial state", diag);
 }
 
@@ -378,19 +378,19 @@ sf_status sf_session_init(sf_session *session, const char *init, uint64_t seed, 
 }
 
 /* The directory that is open has no slash at its end. */
-static bool is_entered(const sf_course *course, const char *directory)
+static bool is_entered(const sf_train_run *training_run, const char *directory)
 {
-    const char *path = course->checkpoints.path;
+    const char *path = training_run->checkpoints.path;
     size_t length = strlen(path);
-    return course->checkpoints.open && strncmp(path, directory, length) == 0 &&
+    return training_run->checkpoints.open && strncmp(path, directory, length) == 0 &&
            strspn(directory + length, "/") == strlen(directory + length);
 }
 
 static sf_status save_state(task *t, member *m, sf_diag *diag)
 {
-    if (!is_entered(&m->course, t->path))
-        SF_TRY(settle_task(t, sf_course_enter(&m->course, t->path, diag)));
-    return settle_task(t, sf_course_save(&m->course, t->keep, diag));
+    if (!is_entered(&m->training_run, t->path))
+        SF_TRY(settle_task(t, sf_train_run_enter(&m->training_run, t->path, diag)));
+    return settle_task(t, sf_train_run_save(&m->training_run, t->keep, diag));
 }
 
 sf_status sf_session_save(sf_session *session, const char *directory, int64_t keep, sf_diag *diag)
@@ -402,9 +402,9 @@ sf_status sf_session_save(sf_session *session, const char *directory, int64_t ke
 static sf_status load_state(task *t, member *m, sf_diag *diag)
 {
     char found[SF_PATH_SIZE];
-    sf_status status = sf_course_find(t->path, found, diag);
+    sf_status status = sf_train_run_find(t->path, found, diag);
     if (status == SF_OK)
-        status = sf_course_load(&m->course, found, diag);
+        status = sf_train_run_load(&m->training_run, found, diag);
     return agree_on_task(t, m, status, "loading a checkpoint", diag);
 }
 

@@ -86,7 +86,7 @@ static void add_load(sf_cli_table *table, sf_load_options *load)
         {SF_OPT_UNROLL, &table->unroll,
          "unroll loops of up to N iterations (0: none; default: 256, more where the body is "
          "small)"},
-        {SF_OPT_TURNS, &load->turns,
+        {SF_OPT_ASSUME_TRIP_COUNT, &load->assume_trip_count,
          "count loops as if they turned N times where the text does not say how often (default: "
          "once)"},
         {SF_OPT_MAX_NODES, &load->most_nodes, "refuse a step of more nodes (default 4000000)"},

@@ -77,7 +77,7 @@ static sf_status run_console(const struct job *job, sf_primitives *list, sf_diag
     for (int i = 0; i < sf_primitives_count(list); i++)
         printf("%s\n", sf_primitives_text(list, i));
     return failed && !isatty(STDIN_FILENO)
-               ? sf_fail(diag, SF_EWRONG, SF_NOWHERE, "not all lines could be applied")
+               ? sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "not all lines could be applied")
                : SF_OK;
 }
 

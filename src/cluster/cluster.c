@@ -115,10 +115,11 @@ static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
     if (kind->threads > 0)
         hash = hash_double(hash, kind->threads);
     hash = hash_curve(hash, &kind->loops);
-    const double later[] = {
-        kind->divide, kind->function,    kind->fold,     kind->strided,        kind->run,
-        kind->pack,   kind->pack_across, kind->pack_run, kind->host_bandwidth, kind->host_latency,
-        kind->turned, kind->turned_run,  kind->window};
+    const double later[] = {kind->divide,       kind->function,   kind->fold,
+                            kind->strided,      kind->run,        kind->pack,
+                            kind->pack_across,  kind->pack_run,   kind->host_bandwidth,
+                            kind->host_latency, kind->transposed, kind->transposed_run,
+                            kind->window};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         hash = later[i] > 0 ? hash_double(sf_hash_mix(hash, i), later[i]) : hash;
     for (int m = 0; m < SF_MATH_COUNT; m++)

@@ -62,7 +62,7 @@ typedef struct sf_device_kind {
 
     /* Likewise of a GPU: of a fold along a dimension that is not the last, for an element and a run; of a window, for an
      * element that it sees. */
-    double turned, turned_run, window;
+    double transposed, transposed_run, window;
     const sf_gpu *gpu; /* measured: then programs for it are lowered for a GPU; NULL: it was not */
 } sf_device_kind;
 

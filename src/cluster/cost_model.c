@@ -313,8 +313,8 @@ static double gpu_passes(const sf_device_kind *kind, const sf_effort *effort)
     const sf_passes *p = &effort->passes;
     if (effort->touch == SF_TOUCH_MOVES)
         return effort->flops * kind->window;
-    if (p->folds > 0 && p->strided > 0 && kind->turned > 0)
-        return p->folds * kind->turned + p->runs * kind->turned_run;
+    if (p->folds > 0 && p->strided > 0 && kind->transposed > 0)
+        return p->folds * kind->transposed + p->runs * kind->transposed_run;
     return passes_seconds(kind, effort, effort->flops);
 }
 

@@ -241,11 +241,11 @@ const sf_library_kind *sf_library_kind_find(sf_str text)
 }
 
 /* What a shorthand says. */
-typedef struct wish {
+typedef struct request {
     int64_t nodes, devices;
     sf_str kind;
     int64_t nics, gigabits; /* 0: those of the kind */
-} wish;
+} request;
 
 /* Cuts a number and the character after it off the front; `after` 0 is the end. */
 static bool take_count(sf_str *text, char after, int64_t *out)
@@ -260,7 +260,7 @@ static bool take_count(sf_str *text, char after, int64_t *out)
     return true;
 }
 
-static bool parse_network(sf_str text, wish *out)
+static bool parse_network(sf_str text, request *out)
 {
     if (!take_count(&text, 'x', &out->nics))
         out->nics = 1;
@@ -268,7 +268,7 @@ static bool parse_network(sf_str text, wish *out)
            out->gigabits <= 1000000;
 }
 
-static bool parse_wish(sf_str text, wish *out)
+static bool parse_wish(sf_str text, request *out)
 {
     if (!take_count(&text, 'x', &out->nodes))
         return false;
@@ -353,7 +353,7 @@ static sf_status fail_devices(sf_diag *diag)
     return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a cluster has at most %d devices", SF_MAX_DEVICES);
 }
 
-static sf_status build_wish(sf_str text, const wish *w, sf_diag *diag, sf_cluster **out)
+static sf_status build_wish(sf_str text, const request *w, sf_diag *diag, sf_cluster **out)
 {
     const sf_library_kind *row = sf_library_kind_find(w->kind);
     if (!row)
@@ -370,7 +370,7 @@ static sf_status build_wish(sf_str text, const wish *w, sf_diag *diag, sf_cluste
 /* One that stands by itself. */
 static sf_status make_one(sf_str text, sf_diag *diag, sf_cluster **out)
 {
-    wish w = {0};
+    request w = {0};
     for (int i = 0; sf_library_bed_nth(i); i++) {
         const sf_library_bed *bed = sf_library_bed_nth(i);
         if (!sf_str_is(text, bed->name))

@@ -32,7 +32,7 @@ static sf_value copy_shared_node(sf_graph *graph, sf_block *block, const sf_node
                          .scope = reader->scope,
                          .phase = reader->phase,
                          .loc = node->loc,
-                         .again = node->again};
+                         .recomputed = node->recomputed};
     return sf_graph_add(graph, block, &spec)->result;
 }
 

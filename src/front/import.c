@@ -343,9 +343,10 @@ static sf_status import_loop(struct importer *im, const sf_node *node, const sf_
                              int64_t trips)
 {
     const sf_attr **attrs = copy_attrs(im, node);
-    bool is_said = trips < 0 && im->options->turns > 0;
+    bool is_said = trips < 0 && im->options->assume_trip_count > 0;
     attrs[SF_WHILE_TRIPS] = trips >= 0 ? sf_attr_int(im->graph->pool, trips) : NULL;
-    attrs[SF_WHILE_SAID] = is_said ? sf_attr_int(im->graph->pool, im->options->turns) : NULL;
+    attrs[SF_WHILE_SAID] =
+        is_said ? sf_attr_int(im->graph->pool, im->options->assume_trip_count) : NULL;
     return import_with(im, node, scope, attrs);
 }
 

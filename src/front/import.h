@@ -16,8 +16,8 @@ typedef struct sf_import_options {
     int64_t most_nodes;  /* no more nodes than this come out */
     const char *sidecar; /* text of NAME.json, or NULL */
     const char *sidecar_file;
-    const char *state; /* links by hand, see front/roles_and_state.h, or NULL */
-    int64_t turns;     /* of loops whose number cannot be known; 0: not known */
+    const char *state;         /* links by hand, see front/roles_and_state.h, or NULL */
+    int64_t assume_trip_count; /* of loops whose number cannot be known; 0: not known */
 } sf_import_options;
 
 enum { SF_UNROLL_DEFAULT = 256, SF_UNROLL_OPS = 100000, SF_MOST_NODES_DEFAULT = 4000000 };

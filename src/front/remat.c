@@ -168,7 +168,7 @@ static bool reads_noted(const sf_graph *graph, const sf_node *node)
 {
     for (uint32_t o = 0; o < node->noperands; o++) {
         const sf_node *maker = sf_maker(graph, node->operands[o]);
-        if (maker && maker->again)
+        if (maker && maker->recomputed)
             return true;
     }
     return false;
@@ -205,8 +205,8 @@ static void set_notes(folding *f)
         const folded *it = node->nresults > 0 ? &f->values[node->result] : NULL;
         if (it && it->first && it->late)
             node->scope = it->first->scope; /* and nothing of where it stands the second time */
-        node->again = !follows_from_constants(node, constant) && is_twice(f, node) &&
-                      (!is_name(node) || reads_noted(f->to, node));
+        node->recomputed = !follows_from_constants(node, constant) && is_twice(f, node) &&
+                           (!is_name(node) || reads_noted(f->to, node));
     }
 }
 
@@ -261,8 +261,8 @@ void sf_settle_again(sf_graph *graph)
         bool is_wanted = false;
         for (uint32_t r = 0; r < node->nresults; r++)
             is_wanted = is_wanted || wanted[node->result + r];
-        node->again = node->again && is_wanted && node->phase == SF_FORWARD;
-        if (node->again || node->phase != SF_FORWARD)
+        node->recomputed = node->recomputed && is_wanted && node->phase == SF_FORWARD;
+        if (node->recomputed || node->phase != SF_FORWARD)
             want_operands(graph, node, wanted);
     }
     sf_free(wanted);

@@ -14,7 +14,7 @@
 /* A node that is asked for, and again behind what it needs. */
 typedef struct frame {
     uint32_t node, level, place; /* place: among what one node needs */
-    bool again;
+    bool recomputed;
 } frame;
 
 /* Those of one level in the order of operands: what stands last is taken first. */
@@ -111,8 +111,8 @@ static void place_with_needs(arranger *a, uint32_t root)
         uint32_t node = top->node;
         if (a->placed[node]) {
             a->depth--;
-        } else if (!top->again) {
-            top->again = true;
+        } else if (!top->recomputed) {
+            top->recomputed = true;
             push_needs(a, a->graph->nodes[node]);
         } else {
             a->order[a->count++] = node;

@@ -7,7 +7,7 @@ typedef struct cloning {
     const sf_graph *from;
     sf_graph *to;
     sf_value *map;
-    bool opens; /* regions, see sf_graph_clone_turn */
+    bool opens; /* regions, see sf_graph_clone_iteration */
     sf_arena scratch;
 } cloning;
 
@@ -47,7 +47,7 @@ static void clone_around(cloning *c, const sf_node *node, sf_block *const *regio
     spec.types = types;
     spec.attrs = node->attrs;
     spec.regions = regions;
-    spec.again = node->again;
+    spec.recomputed = node->recomputed;
     const sf_node *added = sf_graph_add(c->to, block, &spec);
     map_values(c, added->noperands, added->operands);
     for (uint32_t r = 0; r < node->nresults; r++)
@@ -148,7 +148,7 @@ sf_graph *sf_graph_clone(const sf_graph *graph)
     return clone_graph(graph, false);
 }
 
-sf_graph *sf_graph_clone_turn(const sf_graph *graph)
+sf_graph *sf_graph_clone_iteration(const sf_graph *graph)
 {
     return clone_graph(graph, true);
 }

@@ -26,7 +26,7 @@ sf_graph *sf_graph_clone(const sf_graph *graph);
 
 /* A graph of the same pool, arguments and results, in which a loop is one turn of its body, and of branches one runs,
  * that with the most nodes: what ops follow which, without what decides how often. */
-sf_graph *sf_graph_clone_turn(const sf_graph *graph);
+sf_graph *sf_graph_clone_iteration(const sf_graph *graph);
 
 /* Calls `see` for each value that the block, or what is nested in it, uses: as an operand or a result. Those that
  * it makes itself are among them; the same value may come several times. */

@@ -116,7 +116,7 @@ sf_node *sf_graph_add(sf_graph *graph, sf_block *block, const sf_node_spec *spec
     node->scope = spec->scope ? spec->scope : sf_scope_root(graph->pool);
     node->phase = spec->phase;
     node->loc = spec->loc;
-    node->again = spec->again;
+    node->recomputed = spec->recomputed;
     node->result = (sf_value)graph->nvalues;
     for (uint32_t i = 0; i < spec->nresults; i++)
         append_value(graph, spec->types[i], node->id, i);

@@ -41,7 +41,7 @@ typedef struct sf_node {
     const sf_scope *scope;
     sf_phase phase;
     sf_loc loc;
-    bool again; /* the text computes it a second time, for later phases: front/remat.h */
+    bool recomputed; /* the text computes it a second time, for later phases: front/remat.h */
 } sf_node;
 
 typedef struct sf_value_info {
@@ -89,7 +89,7 @@ typedef struct sf_result {
 /* What was said of how to read a text, where that makes another graph of it; zeros where nothing was. As in
  * sf_load_options, except for the sidecar, which is a file that was named. */
 typedef struct sf_reading {
-    int64_t unroll, turns;
+    int64_t unroll, assume_trip_count;
     const char *state;
     bool no_sidecar;
     sf_reference sidecar;
@@ -143,7 +143,7 @@ typedef struct sf_node_spec {
     const sf_scope *scope; /* NULL: the root */
     sf_phase phase;
     sf_loc loc;
-    bool again;
+    bool recomputed;
 } sf_node_spec;
 
 /* What makes another node of the same op, in the same place: all but operands, types, attributes and regions, and what the

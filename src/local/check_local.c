@@ -30,14 +30,14 @@ typedef struct checker {
     const sf_node *collective;
     uint32_t part; /* which of its results */
     int ncollectives;
-    sf_value early;    /* what is used before it is made, or SF_NONE */
-    sf_interner moves; /* of moved_alike: those that are right */
+    sf_value early;       /* what is used before it is made, or SF_NONE */
+    sf_interner reshards; /* of resharded_alike: those that are right */
     uint32_t checked,
         checked_for; /* the last op of several results that was, of the rank and of the step */
 } checker;
 
 /* A collective that moves a tensor: those between groups are ops of the step. */
-static bool is_in_move(const sf_node *node)
+static bool is_in_reshard(const sf_node *node)
 {
     return sf_is_collective(node) && !sf_is_between_groups(node);
 }
@@ -50,7 +50,7 @@ static sf_value whole_behind(const sf_local *local, sf_value value)
         const sf_node *node = sf_maker(local->graph, value);
         if (!node || node->noperands == 0)
             return SF_NONE;
-        value = node->operands[is_in_move(node) ? value - node->result : 0];
+        value = node->operands[is_in_reshard(node) ? value - node->result : 0];
     }
     return local->pieces[value].whole;
 }
@@ -78,7 +78,7 @@ static sf_status fail_check(const checker *c, sf_value whole, const char *format
     va_start(args, format);
     sf_buf_vprintf(&text, format, args);
     va_end(args);
-    sf_status status = sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "rank %d: %s %s", c->local->rank,
+    sf_status status = sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE, "rank %d: %s %s", c->local->rank,
                                sf_value_name(c->local->whole, whole, &name), text.text);
     sf_buf_free(&name);
     sf_buf_free(&text);
@@ -143,7 +143,7 @@ static void find_sources(checker *c, sf_value value)
             c->sources[kept++] = from;
         if ((claims && from != value) || !node)
             continue;
-        if (!is_in_move(node)) {
+        if (!is_in_reshard(node)) {
             visit_operands(c, node);
             continue;
         }
@@ -157,9 +157,9 @@ static void find_sources(checker *c, sf_value value)
 
 /* Moves */
 
-static sf_region region_at(checker *c, const sf_piece *piece, int rank)
+static sf_region region_at(checker *c, const sf_local_shard *shard, int rank)
 {
-    return sf_region_of(&piece->layout, c->mesh, rank, sf_type_of(c->local->whole, piece->whole),
+    return sf_region_of(&shard->layout, c->mesh, rank, sf_type_of(c->local->whole, shard->whole),
                         &c->scratch);
 }
 
@@ -249,30 +249,30 @@ static bool takes_part(checker *c, const sf_region *brought, const sf_region *wa
 
 /* What decides whether the members of a group bring what is wanted: tensors of one type that are moved alike are looked at
  * once, however many ranks are in the group. */
-typedef struct moved_alike {
+typedef struct resharded_alike {
     const sf_type *type;
     const sf_layout *from, *to;
     const sf_opdef *def; /* of the collective, or NULL */
     int64_t axes;
-} moved_alike;
+} resharded_alike;
 
-static bool are_moved_alike(const void *item, const void *key)
+static bool are_resharded_alike(const void *item, const void *key)
 {
-    const moved_alike *a = item, *b = key;
+    const resharded_alike *a = item, *b = key;
     return a->type == b->type && a->def == b->def && a->axes == b->axes &&
            sf_layout_equal(a->from, b->from) && sf_layout_equal(a->to, b->to);
 }
 
-static sf_intern_slot *find_moved_alike(checker *c, const moved_alike *m)
+static sf_intern_slot *find_resharded_alike(checker *c, const resharded_alike *m)
 {
     uint64_t hash = sf_hash_mix((uint64_t)(uintptr_t)m->type, (uint64_t)(uintptr_t)m->def);
     hash = sf_hash_mix(sf_hash_mix(hash, (uint64_t)m->axes), sf_layout_hash(m->from));
     hash = sf_hash_mix(hash, sf_layout_hash(m->to));
-    return sf_intern_find(&c->moves, &c->arena, hash, are_moved_alike, m);
+    return sf_intern_find(&c->reshards, &c->arena, hash, are_resharded_alike, m);
 }
 
 /* Whether the pieces that the members of the group bring are, together, the piece that is wanted. */
-static bool brings_wanted(checker *c, const sf_piece *to, const sf_piece *from)
+static bool brings_wanted(checker *c, const sf_local_shard *to, const sf_local_shard *from)
 {
     int *ranks = SF_ARRAY(&c->scratch, sf_mesh_size(c->mesh), int);
     int count = group_members(c, ranks);
@@ -286,16 +286,16 @@ static bool brings_wanted(checker *c, const sf_piece *to, const sf_piece *from)
     return good;
 }
 
-static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from)
+static sf_status check_reshard(checker *c, const sf_local_shard *to, const sf_local_shard *from)
 {
     const sf_node *collective = c->collective;
     const char *fault = collective ? fault_of_collective(c, &from->layout) : NULL;
     const sf_type *type = sf_type_of(c->local->whole, to->whole);
     if (fault)
         return fail_check(c, to->whole, "is moved by %s %s", collective->def->name, fault);
-    moved_alike m = {type, &from->layout, &to->layout, collective ? collective->def : NULL,
-                     collective ? collective->attrs[SF_COLLECTIVE_AXES]->integer : 0};
-    sf_intern_slot *slot = find_moved_alike(c, &m);
+    resharded_alike m = {type, &from->layout, &to->layout, collective ? collective->def : NULL,
+                         collective ? collective->attrs[SF_COLLECTIVE_AXES]->integer : 0};
+    sf_intern_slot *slot = find_resharded_alike(c, &m);
     if (slot->item)
         return SF_OK;
     slot->item = sf_arena_copy(&c->arena, &m, sizeof m);
@@ -317,7 +317,7 @@ static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from
 static bool is_operand(const checker *c, const sf_node *whole, size_t at)
 {
     const sf_layout *layouts = c->local->plan->nodes[whole->id];
-    const sf_piece *source = &c->local->pieces[c->sources[at]];
+    const sf_local_shard *source = &c->local->pieces[c->sources[at]];
     static const sf_layout replicated;
     for (uint32_t k = 0; k < whole->noperands; k++) {
         size_t o = (at + k) % whole->noperands;
@@ -335,7 +335,7 @@ static bool is_read(const checker *c, const sf_node *node, uint32_t operand)
     const sf_node *maker = sf_maker(c->local->whole, whole);
     bool folded = maker && sf_is(maker, SF_OP_CONSTANT);
     for (size_t k = 0; k < c->nsources; k++) {
-        const sf_piece *source = &c->local->pieces[c->sources[(operand + k) % c->nsources]];
+        const sf_local_shard *source = &c->local->pieces[c->sources[(operand + k) % c->nsources]];
         if (source->whole == whole && same_layout(c, &source->layout, layout))
             return true;
         folded = folded && source->whole != whole;
@@ -344,7 +344,7 @@ static bool is_read(const checker *c, const sf_node *node, uint32_t operand)
 }
 
 /* Whether the value and what it is a piece of are the same result of their ops, of which there are as many. */
-static bool is_same_result(const checker *c, sf_value value, const sf_piece *made)
+static bool is_same_result(const checker *c, sf_value value, const sf_local_shard *made)
 {
     const sf_node *maker = sf_maker(c->graph, value),
                   *node = sf_maker(c->local->whole, made->whole);
@@ -354,13 +354,13 @@ static bool is_same_result(const checker *c, sf_value value, const sf_piece *mad
 
 /* Whether all but its layout was checked with another result of the same op, so that what it is made from is not looked for: a loop
  * of a thousand tensors, which reads as many, is looked at once. */
-static bool is_checked_result(const checker *c, sf_value value, const sf_piece *made)
+static bool is_checked_result(const checker *c, sf_value value, const sf_local_shard *made)
 {
     return is_same_result(c, value, made) && c->checked == sf_maker(c->graph, value)->id &&
            c->checked_for == sf_maker(c->local->whole, made->whole)->id;
 }
 
-static sf_status check_made_layout(const checker *c, const sf_piece *made)
+static sf_status check_made_layout(const checker *c, const sf_local_shard *made)
 {
     const sf_layout *wanted = sf_plan_layout(c->local->plan, c->local->whole, made->whole);
     return same_layout(c, wanted, &made->layout)
@@ -368,7 +368,7 @@ static sf_status check_made_layout(const checker *c, const sf_piece *made)
                : fail_check(c, made->whole, "is not made as the plan says");
 }
 
-static sf_status check_op(checker *c, sf_value value, const sf_piece *made)
+static sf_status check_op(checker *c, sf_value value, const sf_local_shard *made)
 {
     const sf_graph *whole = c->local->whole;
     const sf_node *node = sf_maker(whole, made->whole);
@@ -378,7 +378,7 @@ static sf_status check_op(checker *c, sf_value value, const sf_piece *made)
         return fail_check(c, made->whole, "is made by way of %s", c->collective->def->name);
     SF_TRY(check_made_layout(c, made));
     for (size_t i = 0; i < c->nsources; i++) {
-        const sf_piece *source = &c->local->pieces[c->sources[i]];
+        const sf_local_shard *source = &c->local->pieces[c->sources[i]];
         sf_buf name = {0};
         if (is_operand(c, node, i))
             continue;
@@ -399,52 +399,52 @@ static sf_status check_op(checker *c, sf_value value, const sf_piece *made)
     return SF_OK;
 }
 
-static sf_status check_argument_piece(checker *c, const sf_piece *piece)
+static sf_status check_argument_piece(checker *c, const sf_local_shard *shard)
 {
-    const sf_value_info *info = &c->local->whole->values[piece->whole];
+    const sf_value_info *info = &c->local->whole->values[shard->whole];
     const sf_layout *layouts = c->local->plan->arguments;
     static const sf_layout replicated;
     bool of_step = info->index < c->local->whole->top->narguments &&
-                   c->local->whole->top->arguments[info->index] == piece->whole;
-    return same_layout(c, &piece->layout, of_step ? &layouts[info->index] : &replicated)
+                   c->local->whole->top->arguments[info->index] == shard->whole;
+    return same_layout(c, &shard->layout, of_step ? &layouts[info->index] : &replicated)
                ? SF_OK
-               : fail_check(c, piece->whole, "does not come as the plan says");
+               : fail_check(c, shard->whole, "does not come as the plan says");
 }
 
 static sf_status check_value(checker *c, sf_value value)
 {
-    const sf_piece *piece = &c->local->pieces[value];
-    const sf_type *whole = sf_type_of(c->local->whole, piece->whole);
+    const sf_local_shard *shard = &c->local->pieces[value];
+    const sf_type *whole = sf_type_of(c->local->whole, shard->whole);
     const sf_type *type = sf_type_of(c->graph, value);
     int64_t dims[SF_MAX_RANK];
-    if (!sf_layout_fits(&piece->layout, c->mesh, whole->rank, whole->dims, NULL))
-        return fail_check(c, piece->whole, "has a layout that does not fit");
-    sf_layout_dims(&piece->layout, c->mesh, whole->rank, whole->dims, dims);
+    if (!sf_layout_fits(&shard->layout, c->mesh, whole->rank, whole->dims, NULL))
+        return fail_check(c, shard->whole, "has a layout that does not fit");
+    sf_layout_dims(&shard->layout, c->mesh, whole->rank, whole->dims, dims);
     bool same = type->rank == whole->rank && type->dtype == whole->dtype;
     for (int d = 0; same && d < whole->rank; d++)
         same = dims[d] == type->dims[d];
     if (!same)
-        return fail_check(c, piece->whole, "has a piece of another shape than its layout says");
-    const sf_node *maker = sf_maker(c->local->whole, piece->whole);
+        return fail_check(c, shard->whole, "has a piece of another shape than its layout says");
+    const sf_node *maker = sf_maker(c->local->whole, shard->whole);
     if (maker && !c->local->plan->nodes[maker->id])
         return SF_OK; /* inside of a region, which is replicated */
     if (!sf_maker(c->graph, value))
-        return check_argument_piece(c, piece);
-    if (is_checked_result(c, value, piece))
-        return check_made_layout(c, piece);
+        return check_argument_piece(c, shard);
+    if (is_checked_result(c, value, shard))
+        return check_made_layout(c, shard);
     find_sources(c, value);
     if (c->early != SF_NONE) {
         sf_value early = whole_behind(c->local, c->early);
-        return fail_check(c, early == SF_NONE ? piece->whole : early, "is used before it is made");
+        return fail_check(c, early == SF_NONE ? shard->whole : early, "is used before it is made");
     }
     if (c->ncollectives > 1)
-        return fail_check(c, piece->whole, "is made by several collectives in one move");
-    if (c->nsources != 1 || c->local->pieces[c->sources[0]].whole != piece->whole)
-        return check_op(c, value, piece);
-    SF_TRY(check_move(c, piece, &c->local->pieces[c->sources[0]]));
+        return fail_check(c, shard->whole, "is made by several collectives in one move");
+    if (c->nsources != 1 || c->local->pieces[c->sources[0]].whole != shard->whole)
+        return check_op(c, value, shard);
+    SF_TRY(check_reshard(c, shard, &c->local->pieces[c->sources[0]]));
     return sf_check_elements(c->local, value, c->sources[0])
                ? SF_OK
-               : fail_check(c, piece->whole,
+               : fail_check(c, shard->whole,
                             "has its elements in other places than its layout says");
 }
 
@@ -452,9 +452,9 @@ static sf_status check_results(checker *c)
 {
     const sf_block *top = c->graph->top, *whole = c->local->whole->top;
     for (uint32_t r = 0; r < whole->nresults; r++) {
-        const sf_piece *piece = &c->local->pieces[top->results[r]];
-        if (piece->whole != whole->results[r] ||
-            !same_layout(c, &piece->layout, &c->local->plan->results[r]))
+        const sf_local_shard *shard = &c->local->pieces[top->results[r]];
+        if (shard->whole != whole->results[r] ||
+            !same_layout(c, &shard->layout, &c->local->plan->results[r]))
             return fail_check(c, whole->results[r], "is not returned as the plan says");
     }
     return SF_OK;
@@ -575,7 +575,7 @@ static sf_status fail_to_match_pieces(const sf_local *a, const sf_node *x, const
                                       const sf_node *y, int64_t number, sf_diag *diag)
 {
     sf_status status =
-        sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+        sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                 "collective %" PRId64
                 " is %s of %s on rank %d, but %s of %s on rank %d: they would wait for each other",
                 number, x ? x->def->name : "none", what_of(x), a->rank, y ? y->def->name : "none",

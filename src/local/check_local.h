@@ -1,7 +1,7 @@
 /* The static checker: whether the local graphs of the ranks, taken together, are the step.
  *
  * It trusts neither the search for moves nor their emission, only what every value of a local graph
- * claims to be (sf_piece), and judges the claims by regions (shard/shard_region_set.h):
+ * claims to be (sf_local_shard), and judges the claims by regions (shard/shard_region_set.h):
  *
  *  - what a move makes is covered exactly once by what the ranks of its collective bring, elements and
  *    contributions, and each of them brings something: the group is neither too small nor too large; and
@@ -20,7 +20,7 @@
 
 #include "local/local.h"
 
-/* Checks one rank's local graph. SF_EWRONG where it is not its part of the step. */
+/* Checks one rank's local graph. SF_EMISMATCH where it is not its part of the step. */
 sf_status sf_check_local(const sf_local *local, sf_diag *diag);
 
 /* Checks that two ranks come to the same collectives. */

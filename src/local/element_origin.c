@@ -99,11 +99,11 @@ static bool trace_element(const sf_local *local, element e, sf_value source, ele
 /* The index in the whole tensor of an element of a piece. */
 static void index_in_type(const sf_local *local, element e, int64_t *index)
 {
-    const sf_piece *piece = &local->pieces[e.value];
-    const sf_type *whole = sf_type_of(local->whole, piece->whole);
+    const sf_local_shard *shard = &local->pieces[e.value];
+    const sf_type *whole = sf_type_of(local->whole, shard->whole);
     unravel(sf_type_of(local->graph, e.value), e.at, index);
     for (int d = 0; d < whole->rank; d++)
-        index[d] = sf_layout_global(&piece->layout, &local->plan->mesh, e.rank, d, whole->dims[d],
+        index[d] = sf_layout_global(&shard->layout, &local->plan->mesh, e.rank, d, whole->dims[d],
                                     index[d]);
 }
 

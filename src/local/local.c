@@ -24,10 +24,10 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
     return status;
 }
 
-bool sf_local_has_turns(const sf_local *local)
+bool sf_local_has_microbatches(const sf_local *local)
 {
     const sf_timed *timed = local->timed;
-    return timed && (timed->turned.graph || timed->nsharded > 0);
+    return timed && (timed->microbatched.graph || timed->nsharded > 0);
 }
 
 sf_value sf_local_value_of_step(const sf_local *local, sf_value whole)

@@ -18,7 +18,7 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
 void sf_local_free(sf_local *local);
 
 /* Whether loops were made of it: the batch, or another factor, in turns. */
-bool sf_local_has_turns(const sf_local *local);
+bool sf_local_has_microbatches(const sf_local *local);
 
 /* The value of the step that was given, for one of `whole`: of a twin, what it is a twin of. SF_NONE for SF_NONE, and for
  * what only time made. */

@@ -41,8 +41,8 @@ static bool same_message(const sf_local *a, const sf_node *sent, const sf_local 
     return x->dtype == y->dtype && x->count == y->count &&
            sent->attrs[SF_COLLECTIVE_NUMBER]->integer ==
                received->attrs[SF_COLLECTIVE_NUMBER]->integer &&
-           sent->attrs[SF_COLLECTIVE_TURN]->integer ==
-               received->attrs[SF_COLLECTIVE_TURN]->integer &&
+           sent->attrs[SF_COLLECTIVE_MICROBATCH]->integer ==
+               received->attrs[SF_COLLECTIVE_MICROBATCH]->integer &&
            a->pieces[sent->operands[0]].whole != SF_NONE &&
            message_value(a, sent->operands[0]) == message_value(b, received->result);
 }
@@ -54,7 +54,7 @@ static sf_status check_channel(int from, int to, sf_local *const *locals, sf_dia
         const sf_node *sent = next_message(locals[from], SF_OP_SEND, to, &sends);
         const sf_node *received = next_message(locals[to], SF_OP_RECEIVE, from, &receives);
         if (!same_message(locals[from], sent, locals[to], received))
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                            "message %" PRId64
                            " from group %d to group %d: %s is sent, and %s received",
                            number, from, to, message_what(sent), message_what(received));

@@ -17,7 +17,7 @@ static inline bool sf_rank_fits(int64_t bytes, int64_t memory)
 
 /* Checks the first rank of each group of a plan (local/check_local.h), and others that stand for all against it: ranks differ in their
  * coordinates alone, so along each axis along which anything is laid out it is the middle and the last, and the last of all; and that
- * groups send and receive the same (local/messages.h). On the threads, or NULL. SF_EWRONG says what is wrong with one of them. *bytes,
+ * groups send and receive the same (local/messages.h). On the threads, or NULL. SF_EMISMATCH says what is wrong with one of them. *bytes,
  * where it is not NULL, is what a rank takes at most. */
 sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
                         const sf_target *target, int64_t *bytes, sf_diag *diag);

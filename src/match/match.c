@@ -194,6 +194,6 @@ sf_status sf_match_all(const sf_matching *matching, sf_arena *arena, sf_diag *di
     }
     if (s->steps < MOST_STEPS)
         return SF_OK;
-    return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                    "looking for this takes too long: it is too much alike itself");
 }

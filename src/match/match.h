@@ -21,7 +21,7 @@ typedef struct sf_matching {
 } sf_matching;
 
 /* All matches, none of which has a node of another: in the order of the graph, the first wins. They live in the arena.
- * SF_EWRONG where it takes too long: a sketch that is much alike itself in a graph that is, too. */
+ * SF_EMISMATCH where it takes too long: a sketch that is much alike itself in a graph that is, too. */
 sf_status sf_match_all(const sf_matching *matching, sf_arena *arena, sf_diag *diag, size_t *count,
                        sf_match **out);
 

@@ -144,7 +144,7 @@ sf_status sf_sketch_end(sf_sketch *sketch, int count, const int *results, sf_dia
     mark_tied(sketch, tied);
     for (int n = 0; n < sketch->count; n++)
         if (sketch->nodes[n].kind == SF_SKETCH_OP && !tied[n])
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                            "the sketch is not connected: nothing ties %s to its first result",
                            sketch->nodes[n].def->name);
     memcpy(sketch->results, results, (size_t)count * sizeof *results);

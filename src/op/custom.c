@@ -255,7 +255,7 @@ static sf_status eval_check(sf_eval *eval, const sf_op *op, const struct check *
     place_text(type, first, place, sizeof place);
     element_text(&in[0], first, actual, sizeof actual);
     element_text(&in[1], first, expected, sizeof expected);
-    return sf_fail(eval->diag, SF_EWRONG, op->loc,
+    return sf_fail(eval->diag, SF_EMISMATCH, op->loc,
                    "%s: element %s is %s, expected %s (%s; %" PRId64 " of %" PRId64
                    " elements are wrong)",
                    check->name, place, actual, expected, check->meaning, wrong, type->count);
@@ -296,7 +296,7 @@ static sf_status eval_kernel(sf_eval *eval, const sf_op *op, const sf_user_kerne
     for (int i = 0; i < count; i++)
         tensors[i] = show_tensor(i < op->noperands ? &in[i] : &out[i - op->noperands]);
     int failed = kernel->run(op->noperands, tensors, op->nresults, tensors + op->noperands);
-    return failed ? sf_fail(eval->diag, SF_EWRONG, op->loc, "kernel %s failed, with %d",
+    return failed ? sf_fail(eval->diag, SF_EMISMATCH, op->loc, "kernel %s failed, with %d",
                             kernel->name, failed)
                   : SF_OK;
 }

@@ -43,7 +43,7 @@ static inline sf_dtype sf_product_dtype(const sf_eval *eval, sf_dtype dtype)
 
 /* Evaluates the step. `arguments` are whole tensors of the argument types; `results` get data from
  * sf_alloc, which the caller frees. `limit` bounds the bytes of live tensors (0: no bound); going
- * past it is SF_ENOMEM with a message. A check.expect_* that does not hold is SF_EWRONG.
+ * past it is SF_ENOMEM with a message. A check.expect_* that does not hold is SF_EMISMATCH.
  *
  * Sums are exact: kept in double and rounded once. In a program that checks itself they are rounded
  * after every step, in the order of the indices, because so were the values it expects. */

@@ -107,7 +107,7 @@ static const sf_node *find_uncounted(const sf_graph *graph, const sf_block *bloc
     return NULL;
 }
 
-void sf_warn_turns(const sf_graph *graph, sf_diag *diag)
+void sf_warn_unknown_trips(const sf_graph *graph, sf_diag *diag)
 {
     const sf_node *loop = find_uncounted(graph, graph->top);
     if (!loop)

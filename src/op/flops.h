@@ -25,6 +25,6 @@ double sf_node_flops(const sf_graph *graph, const sf_node *node);
 double sf_step_flops(const sf_graph *graph);
 
 /* A warning where a loop turns nobody knows how often: all figures count it once. */
-void sf_warn_turns(const sf_graph *graph, sf_diag *diag);
+void sf_warn_unknown_trips(const sf_graph *graph, sf_diag *diag);
 
 #endif

@@ -84,9 +84,9 @@ enum {
     SF_COLLECTIVE_SIZE,
     SF_COLLECTIVE_NUMBER,
     SF_COLLECTIVE_WHAT,
-    SF_COLLECTIVE_GROUPS, /* between groups of a pipeline: a set of places along the axis */
-    SF_COLLECTIVE_TURN,   /* between groups: in which turn */
-    SF_COLLECTIVE_BODY,   /* a monoid, of reductions only */
+    SF_COLLECTIVE_GROUPS,     /* between groups of a pipeline: a set of places along the axis */
+    SF_COLLECTIVE_MICROBATCH, /* between groups: in which turn */
+    SF_COLLECTIVE_BODY,       /* a monoid, of reductions only */
 };
 enum {
     SF_MESSAGE_PEER = SF_COLLECTIVE_BODY,

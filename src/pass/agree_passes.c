@@ -33,7 +33,7 @@ sf_status sf_rewrite_together(const sf_plan *plan, sf_comm *comm, sf_program *pr
     sf_arena_free(&arena);
     SF_TRY(status);
     if (other == 0)
-        return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                        "passes made different programs on different ranks; run without them");
     return SF_OK;
 }

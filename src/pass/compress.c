@@ -145,9 +145,9 @@ static sf_inst widen(sf_program *p, const sf_inst *like, const sf_view *sent,
 /* Programs */
 
 typedef struct around {
-    uint32_t count;            /* parts; 0: it stays */
-    uint32_t *before, *behind; /* what goes before the collective, and what waits for it */
-    uint32_t rest;             /* the collective of other parts, or SF_NONE */
+    uint32_t count;           /* parts; 0: it stays */
+    uint32_t *before, *after; /* what goes before the collective, and what waits for it */
+    uint32_t rest;            /* the collective of other parts, or SF_NONE */
 } around;
 
 static void compress_exchange(compressing *c, uint32_t index, around *at)
@@ -155,7 +155,7 @@ static void compress_exchange(compressing *c, uint32_t index, around *at)
     sf_program *p = c->p;
     uint32_t count = at->count;
     at->before = SF_ARRAY(c->passing->scratch, count, uint32_t);
-    at->behind = SF_ARRAY(c->passing->scratch, count, uint32_t);
+    at->after = SF_ARRAY(c->passing->scratch, count, uint32_t);
     for (uint32_t i = 0; i < count; i++) {
         sf_inst like = p->insts[index];
         int64_t sent = sf_view_count(&like.in[i]), got = sf_view_count(&like.out[i]);
@@ -171,7 +171,7 @@ static void compress_exchange(compressing *c, uint32_t index, around *at)
         sf_inst first = narrow(p, &like, &gradient, &error, &narrowed);
         sf_inst last = widen(p, &like, &come, &result);
         at->before[i] = sf_program_add(p, &first);
-        at->behind[i] = sf_program_add(p, &last);
+        at->after[i] = sf_program_add(p, &last);
         p->insts[index].in[i] = narrowed;
         p->insts[index].out[i] = come;
         c->bytes += (double)(sent * (int64_t)sizeof(float));
@@ -213,7 +213,7 @@ static void compress_scope(compressing *c)
             order[at++] = all[i].rest;
         for (uint32_t j = 0; j < all[i].count; j++) {
             is_late[at] = true;
-            order[at++] = all[i].behind[j];
+            order[at++] = all[i].after[j];
         }
     }
     sf_program_arrange(p, order, at);

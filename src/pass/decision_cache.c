@@ -94,17 +94,18 @@ bool sf_pass_cache_read(uint64_t key, int count, sf_pass_record *out)
     char path[SF_PATH_SIZE + 32];
     sf_arena arena = {0};
     sf_diag unheard = {0};
-    sf_buf again = {0};
+    sf_buf recomputed = {0};
     sf_str text;
     bool good = entry_path(key, path, sizeof path) && sf_cache_has(path) &&
                 sf_file_read(path, &arena, MOST_BYTES, &text, &unheard) == SF_OK;
     if (good) {
         const char *whole = sf_arena_string(&arena, text.at, text.length);
         good = get_record(whole, count, out);
-        put_record(count, out, &again);
-        good = good && again.length == text.length && memcmp(again.text, whole, text.length) == 0;
+        put_record(count, out, &recomputed);
+        good = good && recomputed.length == text.length &&
+               memcmp(recomputed.text, whole, text.length) == 0;
     }
-    sf_buf_free(&again);
+    sf_buf_free(&recomputed);
     sf_diag_clear(&unheard);
     sf_arena_free(&arena);
     return good;

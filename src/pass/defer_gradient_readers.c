@@ -28,7 +28,7 @@ static uint32_t *find_readers(const sf_program *p, sf_arena *arena, uint32_t **l
 }
 
 /* `behind` so many reductions; 0: at the end. */
-static size_t linger_in(sf_program *p, sf_arena *arena, uint32_t behind)
+static size_t defer_in(sf_program *p, sf_arena *arena, uint32_t after)
 {
     uint32_t *list, count;
     size_t moved = 0;
@@ -39,8 +39,8 @@ static size_t linger_in(sf_program *p, sf_arena *arena, uint32_t behind)
     for (uint32_t i = 0; i < p->ninsts; i++) {
         if (reads[i] == 0 || p->insts[i].kind != SF_INST_LOOP)
             continue;
-        uint32_t until = reads[i] + behind; /* the number of a reduction */
-        if (behind > 0 && until < count && list[until] > i)
+        uint32_t until = reads[i] + after; /* the number of a reduction */
+        if (after > 0 && until < count && list[until] > i)
             sf_emit_before(&e, i, list[until]);
         else
             e.lazy[i] = true;
@@ -50,17 +50,17 @@ static size_t linger_in(sf_program *p, sf_arena *arena, uint32_t behind)
     return moved;
 }
 
-sf_status sf_pass_linger(sf_passing *passing)
+sf_status sf_pass_defer_gradient_readers(sf_passing *passing)
 {
-    static const uint32_t ways[SF_LINGER_WAYS] = {0, 16, 4, 1};
-    uint32_t behind = ways[passing->variant];
+    static const uint32_t ways[SF_DEFER_WAYS] = {0, 16, 4, 1};
+    uint32_t after = ways[passing->variant];
     sf_pass_scope *scopes;
     size_t count = sf_scopes_find(passing, passing->scratch, &scopes), moved = 0;
     for (size_t s = 0; s < count; s++)
-        moved += linger_in(scopes[s].program, passing->scratch, behind);
+        moved += defer_in(scopes[s].program, passing->scratch, after);
     sf_buf_printf(passing->note, "%zu reader%s of reductions ", moved, sf_plural(moved));
-    if (behind > 0)
-        sf_buf_printf(passing->note, "%u reductions later", behind);
+    if (after > 0)
+        sf_buf_printf(passing->note, "%u reductions later", after);
     else
         sf_buf_puts(passing->note, "as late as can be");
     return SF_OK;

@@ -80,7 +80,7 @@ static size_t shard(sf_program *p, sf_arena *arena)
     return gathers.count;
 }
 
-sf_status sf_pass_fullshard(sf_passing *passing)
+sf_status sf_pass_fsdp(sf_passing *passing)
 {
     sf_pass_scope *scopes;
     size_t count = sf_scopes_find(passing, passing->scratch, &scopes), gathers = 0;

@@ -91,7 +91,7 @@ void sf_offload_find(sf_offload *o)
                       p->target->align;
         rest->seconds = sf_costs_copy(o->costs, (double)p->buffers[rest->buffer].bytes);
     }
-    sf_again_find(o);
+    sf_recompute_find(o);
 }
 
 /* What a rest is worth */
@@ -125,7 +125,8 @@ static double find_exposed(const sf_offload *o, const sf_rest *rest)
 /* Where there is something else to do, what the links to the host cannot carry in a step with all that they carry already. */
 static double find_crowded(const sf_offload *o, const sf_rest *rest)
 {
-    return o->with_again ? fmin(rest->seconds, o->copying + rest->seconds - o->sim->seconds) : 0;
+    return o->with_recompute ? fmin(rest->seconds, o->copying + rest->seconds - o->sim->seconds)
+                             : 0;
 }
 
 /* Of two that help, which is taken: state, then what is waited for least by the byte that helps, then what is used last. Where
@@ -133,7 +134,7 @@ static double find_crowded(const sf_offload *o, const sf_rest *rest)
 static bool is_taken_before(const sf_offload *o, const sf_rest *a, double x, const sf_rest *b,
                             double y)
 {
-    if (a->is_state != b->is_state && (!o->with_again || x == y))
+    if (a->is_state != b->is_state && (!o->with_recompute || x == y))
         return a->is_state;
     if (x != y)
         return x < y;
@@ -155,14 +156,14 @@ void sf_offload_take(sf_offload *o, sf_rest *rest)
     rest->is_taken = true;
     change_curve(o, rest, -rest->bytes);
     o->ntaken[rest->buffer]++;
-    o->copying += rest->is_again ? 0 : rest->seconds;
+    o->copying += rest->is_recomputed ? 0 : rest->seconds;
     o->queued += rest->is_state && !rest->is_housed ? rest->seconds : 0;
 }
 
 static void give_up(sf_offload *o, sf_rest *rest)
 {
-    o->copying -= rest->is_again ? 0 : rest->seconds;
-    rest->is_taken = rest->is_again = false;
+    o->copying -= rest->is_recomputed ? 0 : rest->seconds;
+    rest->is_taken = rest->is_recomputed = false;
     change_curve(o, rest, rest->bytes);
     o->ntaken[rest->buffer]--;
     o->queued -= rest->is_state && !rest->is_housed ? rest->seconds : 0;
@@ -197,7 +198,7 @@ static bool take_next(sf_offload *o)
     int64_t over = o->curve[worst] - o->limit;
     sf_rest *best = NULL;
     double least = 0;
-    bool is_again = false;
+    bool is_recomputed = false;
     for (size_t r = 0; r < o->nrests; r++) {
         sf_rest *rest = &o->rests[r];
         if (rest->is_taken || !covers(rest, worst) || (rest->is_housed && o->without_housed) ||
@@ -208,11 +209,12 @@ static bool take_next(sf_offload *o)
             continue;
         double help = (double)(over < rest->bytes ? over : rest->bytes);
         double exposed = fmax(find_exposed(o, rest), find_crowded(o, rest));
-        bool makes = rest->again >= 0 && rest->again < exposed && sf_again_can(o, rest);
-        exposed = (makes ? rest->again : exposed) / help;
+        bool makes =
+            rest->recomputed >= 0 && rest->recomputed < exposed && sf_recompute_can(o, rest);
+        exposed = (makes ? rest->recomputed : exposed) / help;
         if (!best || is_taken_before(o, rest, exposed, best, least)) {
             best = rest;
-            is_again = makes;
+            is_recomputed = makes;
             least = exposed;
         }
     }
@@ -221,8 +223,8 @@ static bool take_next(sf_offload *o)
     sf_rest *rival = find_rival(o, best);
     if (rival)
         give_up(o, rival);
-    if (is_again)
-        sf_again_take(o, best);
+    if (is_recomputed)
+        sf_recompute_take(o, best);
     sf_offload_take(o, best);
     return true;
 }
@@ -342,16 +344,16 @@ void sf_offload_schedule(sf_offload *o)
     qsort(list, count, sizeof *list, left_first);
     o->is_guest = SF_ARRAY(o->arena, o->program->nbuffers, bool);
     for (size_t i = count; i-- > 0;)
-        list[i]->join = list[i]->is_housed  ? 0
-                        : list[i]->is_again ? list[i]->first
-                                            : find_join(o, list[i]);
+        list[i]->join = list[i]->is_housed       ? 0
+                        : list[i]->is_recomputed ? list[i]->first
+                                                 : find_join(o, list[i]);
     for (size_t i = 1; i < count; i++)
         if (list[i]->first == list[i - 1]->first && list[i]->join < list[i - 1]->join &&
             !list[i]->is_housed)
             list[i]->join = list[i - 1]->join; /* it is there no earlier */
     qsort(list, count, sizeof *list, used_first);
     for (size_t i = 0; i < count; i++)
-        list[i]->back = list[i]->is_again ? list[i]->after : find_return(o, list[i]);
+        list[i]->back = list[i]->is_recomputed ? list[i]->after : find_return(o, list[i]);
 }
 
 /* Insertion */
@@ -444,10 +446,10 @@ static size_t add_made(sf_offload *o, sf_rest **list, size_t count, placed_inst 
     size_t moved = 0;
     qsort(list, count, sizeof *list, used_first);
     for (size_t i = count; i-- > 0;)
-        if (list[i]->is_again)
-            out[(*made)++] = placed_at(list[i]->after, COMES, i, sf_again_inst(o, list[i]));
+        if (list[i]->is_recomputed)
+            out[(*made)++] = placed_at(list[i]->after, COMES, i, sf_recompute_inst(o, list[i]));
     for (size_t i = 0; i < count; i++)
-        if (!list[i]->is_again)
+        if (!list[i]->is_recomputed)
             list[moved++] = list[i];
     return moved;
 }

@@ -18,13 +18,13 @@ typedef struct sf_rest {
     uint32_t
         rival; /* the rest of the same argument of which only one can be: housed, or from the beginning; SF_NONE */
     double
-        again; /* seconds of the one who makes it, where he could again before `after`; below 0: he cannot */
-    bool is_again;  /* it is not spent on the host, but its contents are made again */
-    bool is_taken;  /* it is spent on the host, then: */
-    uint32_t join;  /* before which instruction its copy is waited for, */
-    uint32_t back;  /* and before which the copy back begins */
-    bool is_waited; /* nothing goes on until it is back */
-    uint32_t host;  /* the buffer there */
+        recomputed; /* seconds of the one who makes it, where he could again before `after`; below 0: he cannot */
+    bool is_recomputed; /* it is not spent on the host, but its contents are made again */
+    bool is_taken;      /* it is spent on the host, then: */
+    uint32_t join;      /* before which instruction its copy is waited for, */
+    uint32_t back;      /* and before which the copy back begins */
+    bool is_waited;     /* nothing goes on until it is back */
+    uint32_t host;      /* the buffer there */
 } sf_rest;
 
 typedef struct sf_offload {
@@ -41,7 +41,7 @@ typedef struct sf_offload {
         *last_over; /* by instruction: where there is too much, from there on and up to there */
     bool *is_guest; /* by buffer: it has the place of one that is away */
     bool without_housed; /* no argument has its home on the host */
-    bool with_again;     /* rests may be spent nowhere, where that is faster */
+    bool with_recompute; /* rests may be spent nowhere, where that is faster */
     uint32_t
         *makers; /* by buffer: the one instruction that writes it; SF_NONE: none, or several do */
     double copying;   /* seconds of copies one way of all that are taken */
@@ -55,10 +55,10 @@ typedef struct sf_offload {
 
 /* rematerialize.c: finds who could be made again; whether one still can, with what is taken; takes notice that one is; and the
  * instruction that makes it, into a buffer of its own that is read from there on, by its rests as well. */
-void sf_again_find(sf_offload *offload);
-bool sf_again_can(const sf_offload *offload, const sf_rest *rest);
-void sf_again_take(sf_offload *offload, sf_rest *rest);
-sf_inst sf_again_inst(sf_offload *offload, const sf_rest *rest);
+void sf_recompute_find(sf_offload *offload);
+bool sf_recompute_can(const sf_offload *offload, const sf_rest *rest);
+void sf_recompute_take(sf_offload *offload, sf_rest *rest);
+sf_inst sf_recompute_inst(sf_offload *offload, const sf_rest *rest);
 
 /* All rests of the program, which is settled, at the top. */
 void sf_offload_find(sf_offload *offload);

@@ -29,11 +29,11 @@ static sf_offload offload_of(const sf_passing *passing, int64_t limit, int64_t l
 static void note_moves(const sf_passing *passing, sf_offload *o)
 {
     sf_rest **list;
-    size_t count = sf_offload_taken(o, &list), states = 0, housed = 0, again = 0;
+    size_t count = sf_offload_taken(o, &list), states = 0, housed = 0, recomputed = 0;
     int64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        again += list[i]->is_again;
-        if (list[i]->is_again)
+        recomputed += list[i]->is_recomputed;
+        if (list[i]->is_recomputed)
             continue;
         bytes += o->program->buffers[list[i]->buffer].bytes;
         states += list[i]->is_state;
@@ -45,17 +45,17 @@ static void note_moves(const sf_passing *passing, sf_offload *o)
     else
         sf_buf_printf(passing->note,
                       "%zu tensor%s, %s, to the host and back: %zu of state, %zu between passes",
-                      count - again, count - again == 1 ? "" : "s", sf_text_bytes((double)bytes).at,
-                      states, count - again - states);
-    if (again > 0)
-        sf_buf_printf(passing->note, "; %zu computed again", again);
+                      count - recomputed, count - recomputed == 1 ? "" : "s",
+                      sf_text_bytes((double)bytes).at, states, count - recomputed - states);
+    if (recomputed > 0)
+        sf_buf_printf(passing->note, "; %zu computed again", recomputed);
     if (housed > 0)
         sf_buf_printf(passing->note, "; %zu have their home there", housed);
 }
 
 /* A way to do it, and what came of it. */
 typedef struct way {
-    bool with_guests, without_housed, with_again;
+    bool with_guests, without_housed, with_recompute;
     int64_t least;
     bool fits;
     int64_t bytes;
@@ -92,7 +92,7 @@ static void go_way(sf_passing *passing, const sf_kept *before, way *w)
         sf_offload o = offload_of(passing, limit, w->least);
         o.with_guests = w->with_guests;
         o.without_housed = w->without_housed;
-        o.with_again = w->with_again;
+        o.with_recompute = w->with_recompute;
         sf_offload_choose(&o);
         sf_offload_schedule(&o);
         sf_offload_insert(&o);
@@ -139,7 +139,7 @@ static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least
                   {.without_housed = true, .with_guests = true},
                   {.with_guests = true},
                   {.with_guests = false},
-                  {.with_again = true}};
+                  {.with_recompute = true}};
     enum { WAYS = sizeof ways / sizeof *ways, LAST = 3 };
     const double slack = 1.001;
     int best = 0, count = said_again(passing) ? WAYS : WAYS - 1;

@@ -1,15 +1,15 @@
-/* A product and its collective in turns, so that both run at once: what one turn has made is sent while the next is computed
+/* A product and its collective in chunks, so that both run at once: what one chunk has made is sent while the next is computed
  * (collective matmul; asynchronous tensor parallelism). Where a collective follows a product, some rows of which go to each
- * place, the rows of a turn are reduced when they are there; where a product follows a gather, it begins with the rows that
+ * place, the rows of a chunk are reduced when they are there; where a product follows a gather, it begins with the rows that
  * have come.
  *
  *     product -- reduce_scatter          product 0 | product 1 | product 2
  *                                        ......... | reduce 0  | reduce 1  | reduce 2
  *
- * Each turn has rows of every block that the collective deals out, so every element is summed in the order in which it was
- * before: results are the same to the bit. A sum of two is, in any order, so there turns are rows one behind the other.
+ * Each chunk has rows of every block that the collective deals out, so every element is summed in the order in which it was
+ * before: results are the same to the bit. A sum of two is, in any order, so there chunks are rows one behind the other.
  *
- * In how many turns is chosen for each product, by what its pieces and those of the collective take and by what the
+ * In how many chunks is chosen for each product, by what its pieces and those of the collective take and by what the
  * collective made others wait before; the same number for all of them is tried, too. */
 #include <math.h>
 
@@ -29,14 +29,14 @@ enum { LEAST_ROWS = 4 };
 static const uint32_t tried[] = {2, 4, 8, 16};
 enum { TRIED = sizeof tried / sizeof *tried };
 _Static_assert(SF_OVERLAP_WAYS == 1 + TRIED,
-               "a way for each number of turns, and one for the best");
+               "a way for each number of chunks, and one for the best");
 
 /* A product beside a collective. */
 typedef struct site {
     uint32_t product, exchange;
     bool gathers;    /* the collective comes first */
-    uint32_t blocks; /* that rows of a turn are taken from */
-    uint32_t turns;  /* 0: it stays */
+    uint32_t blocks; /* that rows of a chunk are taken from */
+    uint32_t chunks; /* 0: it stays */
 } site;
 
 typedef struct overlapping {
@@ -131,53 +131,53 @@ static void find_sites(overlapping *o)
     }
 }
 
-/* Whether it can be done in so many turns. */
-static bool has_turns(const overlapping *o, const site *s, uint32_t turns)
+/* Whether it can be done in so many chunks. */
+static bool has_chunks(const overlapping *o, const site *s, uint32_t chunks)
 {
     uint32_t cut;
     const sf_inst *product = &o->p->insts[s->product];
-    if (!sf_dot_can_cut(product, s->blocks * turns, &cut))
+    if (!sf_dot_can_cut(product, s->blocks * chunks, &cut))
         return false;
     int64_t rows = cut == 0 ? product->dot->m : product->dot->n;
-    return rows / (s->blocks * turns) >= LEAST_ROWS;
+    return rows / (s->blocks * chunks) >= LEAST_ROWS;
 }
 
-/* Seconds of the product and of what is waited for of the collective, in so many turns. What went on beside others before
+/* Seconds of the product and of what is waited for of the collective, in so many chunks. What went on beside others before
  * does so still: that much of the collective is for nothing. */
-static double seconds_in(const overlapping *o, const site *s, uint32_t turns)
+static double seconds_in(const overlapping *o, const site *s, uint32_t chunks)
 {
     const sf_inst *product = &o->p->insts[s->product], *exchange = &o->p->insts[s->exchange];
     const sf_timing *timing = &o->scope->sim->insts[s->exchange];
     const sf_costs *costs = o->passing->costs;
-    sf_inst piece = sf_dot_piece(o->p, product, s->blocks * turns, 0);
+    sf_inst piece = sf_dot_piece(o->p, product, s->blocks * chunks, 0);
     double each = s->blocks * sf_inst_seconds(&piece, NULL, costs);
-    double sent = sf_gather_seconds(o->passing, exchange, timing->bytes / turns);
+    double sent = sf_gather_seconds(o->passing, exchange, timing->bytes / chunks);
     double beside = timing->end - timing->start - timing->exposed;
     if (s->gathers) {
         double now = beside;
-        for (uint32_t t = 1; t <= turns; t++)
+        for (uint32_t t = 1; t <= chunks; t++)
             now = fmax(now, t * sent) + each;
         return now - beside;
     }
     double link = 0;
-    for (uint32_t t = 1; t <= turns; t++)
+    for (uint32_t t = 1; t <= chunks; t++)
         link = fmax(link, t * each) + sent;
-    return fmax(turns * each, link - beside);
+    return fmax(chunks * each, link - beside);
 }
 
-static void choose_turns(const overlapping *o, site *s, uint32_t wanted)
+static void choose_chunks(const overlapping *o, site *s, uint32_t wanted)
 {
     double least = sf_inst_seconds(&o->p->insts[s->product], NULL, o->passing->costs) +
                    o->scope->sim->insts[s->exchange].exposed;
     for (int i = 0; i < TRIED; i++) {
-        uint32_t turns = wanted > 0 ? wanted : tried[i];
-        if (!has_turns(o, s, turns))
+        uint32_t chunks = wanted > 0 ? wanted : tried[i];
+        if (!has_chunks(o, s, chunks))
             continue;
-        double seconds = seconds_in(o, s, turns);
+        double seconds = seconds_in(o, s, chunks);
         if (seconds >= least)
             continue;
         least = seconds;
-        s->turns = turns;
+        s->chunks = chunks;
     }
 }
 
@@ -202,28 +202,28 @@ static void put(const overlapping *o, listing *list, uint32_t inst)
     SF_PUSH(o->passing->scratch, list->order, list->count, list->capacity, inst);
 }
 
-static void put_rows(const overlapping *o, const site *s, const sf_inst *whole, uint32_t turn,
+static void put_rows(const overlapping *o, const site *s, const sf_inst *whole, uint32_t chunk,
                      listing *list)
 {
     for (uint32_t b = 0; b < s->blocks; b++) {
-        sf_inst piece = sf_dot_piece(o->p, whole, s->blocks * s->turns, b * s->turns + turn);
+        sf_inst piece = sf_dot_piece(o->p, whole, s->blocks * s->chunks, b * s->chunks + chunk);
         put(o, list, sf_program_add(o->p, &piece));
     }
 }
 
-static void put_turn(const overlapping *o, const site *s, const sf_inst *whole, uint32_t turn,
+static void put_turn(const overlapping *o, const site *s, const sf_inst *whole, uint32_t chunk,
                      listing *list)
 {
-    sf_cells some = {s->turns, turn, 1, 1}, of_all = some;
+    sf_cells some = {s->chunks, chunk, 1, 1}, of_all = some;
     if (s->blocks > 1)
-        of_all = (sf_cells){s->blocks * s->turns, turn, s->turns, s->blocks};
+        of_all = (sf_cells){s->blocks * s->chunks, chunk, s->chunks, s->blocks};
     sf_collective kind = whole->exchange->kind;
     sf_inst piece = sf_exchange_piece(o->p, whole, kind == SF_ALL_GATHER ? some : of_all,
                                       kind == SF_REDUCE_SCATTER ? some : of_all);
     put(o, list, sf_program_add(o->p, &piece));
 }
 
-/* A gather in turns where it stood, and the product where that did; or both where the product did. */
+/* A gather in chunks where it stood, and the product where that did; or both where the product did. */
 static void put_site(const overlapping *o, const site *s, uint32_t index, listing *list)
 {
     const sf_inst *product = index == s->product ? keep_inst(o->p, s->product) : NULL;
@@ -231,7 +231,7 @@ static void put_site(const overlapping *o, const site *s, uint32_t index, listin
     const sf_inst *exchange = sends ? keep_inst(o->p, s->exchange) : NULL;
     if (!product && !s->gathers)
         return;
-    for (uint32_t t = 0; t < s->turns; t++) {
+    for (uint32_t t = 0; t < s->chunks; t++) {
         if (product)
             put_rows(o, s, product, t, list);
         if (sends)
@@ -245,7 +245,7 @@ static void apply(overlapping *o)
     const site **at = SF_ARRAY(o->passing->scratch, count, const site *);
     listing list = {0};
     for (size_t i = 0; i < o->count; i++)
-        if (o->sites[i].turns > 0)
+        if (o->sites[i].chunks > 0)
             at[o->sites[i].product] = at[o->sites[i].exchange] = &o->sites[i];
     for (uint32_t i = 0; i < count; i++)
         if (at[i])
@@ -255,7 +255,7 @@ static void apply(overlapping *o)
     sf_program_arrange(o->p, list.order, list.count);
 }
 
-static uint32_t wanted_turns(const sf_passing *passing)
+static uint32_t wanted_chunks(const sf_passing *passing)
 {
     if (!isnan(passing->options[TURNS]))
         return (uint32_t)fmin(fmax(passing->options[TURNS], 2), 1024);
@@ -271,9 +271,9 @@ static void overlap_scope(const sf_passing *passing, const sf_pass_scope *scope,
     find_sites(&o);
     size_t before = *done;
     for (size_t i = 0; i < o.count; i++) {
-        choose_turns(&o, &o.sites[i], wanted_turns(passing));
-        *done += o.sites[i].turns > 0;
-        *most = o.sites[i].turns > *most ? o.sites[i].turns : *most;
+        choose_chunks(&o, &o.sites[i], wanted_chunks(passing));
+        *done += o.sites[i].chunks > 0;
+        *most = o.sites[i].chunks > *most ? o.sites[i].chunks : *most;
     }
     if (*done > before)
         apply(&o);
@@ -286,8 +286,8 @@ sf_status sf_pass_overlap(sf_passing *passing)
     uint32_t most = 0;
     for (size_t s = 0; s < count; s++)
         overlap_scope(passing, &scopes[s], &done, &most);
-    sf_buf_printf(passing->note, "%zu product%s in turns with %s collective", done, sf_plural(done),
-                  done == 1 ? "its" : "their");
+    sf_buf_printf(passing->note, "%zu product%s in chunks with %s collective", done,
+                  sf_plural(done), done == 1 ? "its" : "their");
     if (done != 1)
         sf_buf_puts(passing->note, "s");
     if (done > 0)

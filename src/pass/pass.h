@@ -76,12 +76,12 @@ typedef struct sf_program_pass {
     sf_pass_aim aim;
     bool rounds; /* what it computes may differ in the last bits: its meaning is not compared */
     bool is_approximate; /* nor in those alone: results are another training's, near this one */
-    bool is_anyway;      /* does nothing, but that its list is kept though it is slower than none */
+    bool is_forced;      /* does nothing, but that its list is kept though it is slower than none */
     bool
-        is_fresh; /* does nothing, but that nothing is taken from disk for its list, or put there */
-    bool hides;   /* it moves gathers: how much of what it could hide it does is told */
-    int variants; /* ways to do it that are tried, of which the best is taken; 0 is 1 */
-    int sure;     /* the first so many of these take what lives say, or little more */
+        is_uncached; /* does nothing, but that nothing is taken from disk for its list, or put there */
+    bool hides;      /* it moves gathers: how much of what it could hide it does is told */
+    int variants;    /* ways to do it that are tried, of which the best is taken; 0 is 1 */
+    int sure;        /* the first so many of these take what lives say, or little more */
     sf_pass_option options[SF_PASS_OPTIONS];
     sf_status (*run)(sf_passing *passing);
 } sf_program_pass;
@@ -139,7 +139,7 @@ typedef struct sf_pass_run {
 
 /* Runs the passes on the program, which is settled and checked behind each. `outcomes`, or NULL, has room for two more than
  * there are passes, and *count is how many there are: the first is the program as it was, which is the last, too, where the
- * list as a whole was given up. SF_EWRONG where a pass broke it, with what. */
+ * list as a whole was given up. SF_EMISMATCH where a pass broke it, with what. */
 sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *diag,
                         sf_pass_outcome *outcomes, int *count);
 

@@ -100,9 +100,9 @@ static sf_status check_left(looping *l, const sf_program_pass *pass)
     sf_program_settle(l->p);
     sf_status status = sf_program_check(l->p, l->diag);
     if (status == SF_OK && !pass->rounds && sf_program_meaning(l->p) != l->meaning)
-        status = sf_fail(l->diag, SF_EWRONG, SF_NOWHERE,
+        status = sf_fail(l->diag, SF_EMISMATCH, SF_NOWHERE,
                          "the program computes something else than before");
-    if (status == SF_EWRONG)
+    if (status == SF_EMISMATCH)
         return sf_hint(l->diag, "pass %s did it; leave it out of the list", pass->name);
     return status;
 }
@@ -276,10 +276,10 @@ static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, sf_pass_deci
     return SF_OK;
 }
 
-static bool is_kept_anyway(const sf_pass_list *list)
+static bool is_kept_by_force(const sf_pass_list *list)
 {
     for (int i = 0; i < list->count; i++)
-        if (list->at[i].pass->is_anyway)
+        if (list->at[i].pass->is_forced)
             return true;
     return false;
 }
@@ -293,13 +293,13 @@ static bool is_worth_it(const looping *l, const attempt *now, const attempt *was
     return fits ? now->seconds <= was->seconds : now->bytes <= was->bytes;
 }
 
-sf_status sf_pass_anyway(sf_passing *passing)
+sf_status sf_pass_force(sf_passing *passing)
 {
     sf_buf_puts(passing->note, "the list is kept, whether or not it is faster");
     return SF_OK;
 }
 
-sf_status sf_pass_fresh(sf_passing *passing)
+sf_status sf_pass_no_cache(sf_passing *passing)
 {
     sf_buf_puts(passing->note, "decided anew");
     return SF_OK;
@@ -334,7 +334,7 @@ static sf_status run_guarded(looping *l, sf_arena *arena, sf_pass_outcome *outco
     *count = list->count + 1;
     SF_TRY(run_list(l, outcomes));
     attempt now = measure(l);
-    if (is_kept_anyway(list) || is_worth_it(l, &now, &was))
+    if (is_kept_by_force(list) || is_worth_it(l, &now, &was))
         return SF_OK;
     sf_program_put_back(l->p, before);
     if (outcomes)
@@ -347,7 +347,7 @@ static sf_status run_guarded(looping *l, sf_arena *arena, sf_pass_outcome *outco
 static bool can_cache(const sf_pass_run *run)
 {
     for (int i = 0; i < run->list->count; i++)
-        if (run->list->at[i].user || run->list->at[i].pass->is_fresh)
+        if (run->list->at[i].user || run->list->at[i].pass->is_uncached)
             return false;
     return run->is_cached && run->list->count > 0;
 }

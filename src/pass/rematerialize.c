@@ -64,7 +64,7 @@ static bool can_ever(const sf_offload *o, const sf_rest *rest)
     return true;
 }
 
-void sf_again_find(sf_offload *o)
+void sf_recompute_find(sf_offload *o)
 {
     o->makers = find_makers(o);
     o->ntaken = SF_ARRAY(o->arena, o->program->nbuffers, uint32_t);
@@ -72,15 +72,16 @@ void sf_again_find(sf_offload *o)
     for (size_t r = 0; r < o->nrests; r++) {
         sf_rest *rest = &o->rests[r];
         const sf_timing *times = o->sim->insts;
-        rest->again = -1;
+        rest->recomputed = -1;
         if (can_ever(o, rest))
-            rest->again = times[o->makers[rest->buffer]].end - times[o->makers[rest->buffer]].start;
+            rest->recomputed =
+                times[o->makers[rest->buffer]].end - times[o->makers[rest->buffer]].start;
     }
 }
 
-bool sf_again_can(const sf_offload *o, const sf_rest *rest)
+bool sf_recompute_can(const sf_offload *o, const sf_rest *rest)
 {
-    if (!o->with_again || rest->again < 0)
+    if (!o->with_recompute || rest->recomputed < 0)
         return false;
     const sf_inst *inst = &o->program->insts[o->makers[rest->buffer]];
     for (uint32_t j = 0; j < inst->nin; j++)
@@ -89,15 +90,15 @@ bool sf_again_can(const sf_offload *o, const sf_rest *rest)
     return true;
 }
 
-void sf_again_take(sf_offload *o, sf_rest *rest)
+void sf_recompute_take(sf_offload *o, sf_rest *rest)
 {
     const sf_inst *inst = &o->program->insts[o->makers[rest->buffer]];
-    rest->is_again = true;
+    rest->is_recomputed = true;
     for (uint32_t j = 0; j < inst->nin; j++)
         o->is_pinned[inst->in[j].buffer] = true;
 }
 
-sf_inst sf_again_inst(sf_offload *o, const sf_rest *rest)
+sf_inst sf_recompute_inst(sf_offload *o, const sf_rest *rest)
 {
     sf_program *p = o->program;
     uint32_t was = rest->buffer, after = rest->after;

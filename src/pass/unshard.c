@@ -173,18 +173,19 @@ static void keep_in_scope(choosing *c, const keeping *k)
     gather_part held = k->at[0];
     uint32_t end = end_of(c, k->scope, held);
     for (size_t i = 1; i < k->count; i++) {
-        gather_part again = k->at[i];
-        uint32_t own = end_of(c, k->scope, again);
-        if (end < again.inst && !fits(c, k->scope, end, again.inst, k->bytes)) {
-            held = again;
+        gather_part recomputed = k->at[i];
+        uint32_t own = end_of(c, k->scope, recomputed);
+        if (end < recomputed.inst && !fits(c, k->scope, end, recomputed.inst, k->bytes)) {
+            held = recomputed;
             end = own;
             continue;
         }
-        for (uint32_t j = end; j < again.inst; j++)
+        for (uint32_t j = end; j < recomputed.inst; j++)
             c->more[k->scope][j] += k->bytes;
-        sf_program_read_instead(p, again.inst, p->insts[again.inst].out[again.part].buffer,
+        sf_program_read_instead(p, recomputed.inst,
+                                p->insts[recomputed.inst].out[recomputed.part].buffer,
                                 p->insts[held.inst].out[held.part].buffer);
-        leave_out(c, k->scope, again);
+        leave_out(c, k->scope, recomputed);
         end = own > end ? own : end;
         c->u.kept++;
     }

@@ -55,9 +55,9 @@ static sf_status run_scope(const sf_passing *passing, const sf_pass_scope *scope
     int failed = passing->user->run(&given);
     given.note[sizeof given.note - 1] = 0;
     if (failed)
-        return fail_user(passing, SF_EWRONG, *given.note ? given.note : "it failed");
+        return fail_user(passing, SF_EMISMATCH, *given.note ? given.note : "it failed");
     if (!sf_deps_allow(&deps, order, p->ninsts, arena))
-        return fail_user(passing, SF_EWRONG,
+        return fail_user(passing, SF_EMISMATCH,
                          "its order leaves out an instruction, or has one before what it needs");
     sf_program_arrange(p, order, p->ninsts);
     if (*given.note && passing->note->length == 0)

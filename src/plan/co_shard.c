@@ -9,13 +9,14 @@
 
 static const char *const usual = "megatron";
 
-static void add_co_shard(sf_plan *plan, sf_str by, sf_str in, int turns)
+static void add_co_shard(sf_plan *plan, sf_str by, sf_str in, int chunks)
 {
     sf_co_shard *all = SF_ARRAY(&plan->arena, plan->nco_shards + 1, sf_co_shard);
     for (int i = 0; i < plan->nco_shards; i++)
         all[i] = plan->co_shards[i];
-    all[plan->nco_shards++] = (sf_co_shard){sf_arena_string(&plan->arena, by.at, by.length),
-                                            sf_arena_string(&plan->arena, in.at, in.length), turns};
+    all[plan->nco_shards++] =
+        (sf_co_shard){sf_arena_string(&plan->arena, by.at, by.length),
+                      sf_arena_string(&plan->arena, in.at, in.length), chunks};
     plan->co_shards = all;
 }
 
@@ -27,14 +28,14 @@ static bool read_one(sf_str text, sf_plan *plan)
     sf_str by = colon ? (sf_str){text.at, (size_t)(colon - text.at)} : sf_str_of(usual);
     sf_str in = at ? (sf_str){at + 1, (size_t)(end - at - 1)} : (sf_str){"", 0};
     const char *digits = colon ? colon + 1 : text.at;
-    char *behind;
+    char *after;
     if (digits == head || *digits < '1' || *digits > '9' || by.length == 0 || (at && !in.length))
         return false;
-    long turns = strtol(digits, &behind, 10);
-    if (behind != head || turns > INT_MAX)
+    long chunks = strtol(digits, &after, 10);
+    if (after != head || chunks > INT_MAX)
         return false;
-    if (turns > 1)
-        add_co_shard(plan, by, in, (int)turns);
+    if (chunks > 1)
+        add_co_shard(plan, by, in, (int)chunks);
     return true;
 }
 
@@ -50,14 +51,14 @@ static bool read_list(const char *text, sf_plan *plan)
     }
 }
 
-void sf_plan_co_shard(sf_plan *plan, const char *by, int turns)
+void sf_plan_co_shard(sf_plan *plan, const char *by, int chunks)
 {
     plan->nco_shards = 0;
     plan->co_shards = NULL;
-    if (turns <= 1 || (by && read_list(by, plan)))
+    if (chunks <= 1 || (by && read_list(by, plan)))
         return;
     plan->nco_shards = 0;
-    add_co_shard(plan, sf_str_of(by ? by : usual), (sf_str){"", 0}, turns);
+    add_co_shard(plan, sf_str_of(by ? by : usual), (sf_str){"", 0}, chunks);
 }
 
 static bool is_in_scope(const sf_co_shard *c, const char *path)
@@ -89,7 +90,7 @@ static void put_one(const sf_co_shard *c, sf_json_writer *json)
 {
     sf_json_begin_object(json);
     sf_json_add_string(json, "by", c->by);
-    sf_json_add_int(json, "turns", c->turns);
+    sf_json_add_int(json, "chunks", c->chunks);
     if (*c->in)
         sf_json_add_string(json, "in", c->in);
     sf_json_end_object(json);
@@ -112,13 +113,13 @@ static bool get_one(const sf_json *value, sf_plan *plan)
 {
     const sf_json *scope = sf_json_get(value, "in");
     sf_str by, in = {"", 0};
-    int64_t turns;
+    int64_t chunks;
     if (!sf_json_string(sf_json_get(value, "by"), &by) ||
-        !sf_json_int(sf_json_get(value, "turns"), &turns) || turns < 1 || turns > INT_MAX ||
+        !sf_json_int(sf_json_get(value, "chunks"), &chunks) || chunks < 1 || chunks > INT_MAX ||
         (scope && !sf_json_string(scope, &in)))
         return false;
-    if (turns > 1)
-        add_co_shard(plan, by, in, (int)turns);
+    if (chunks > 1)
+        add_co_shard(plan, by, in, (int)chunks);
     return true;
 }
 

@@ -1,17 +1,17 @@
-/* Factors in turns inside of each rank (co-shard), as a person says them:
+/* Factors in chunks inside of each rank (co-shard), as a person says them:
  *
- *     4                  what megatron splits over ranks otherwise, heads and features, in four turns
+ *     4                  what megatron splits over ranks otherwise, heads and features, in four chunks
  *     sequence:2         the same of another recipe of one axis
- *     4@layer_0,2        four turns in that scope, two elsewhere: of several that match, the first holds
+ *     4@layer_0,2        four chunks in that scope, two elsewhere: of several that match, the first holds
  */
 #ifndef SF_PLAN_CO_SHARD_H
 #define SF_PLAN_CO_SHARD_H
 
 #include "plan/plan.h"
 
-/* Has the plan do so. `by` is a recipe, NULL: megatron, or a choice of factors (plan/op_selector.h), all in so many turns, 1: none; or
+/* Has the plan do so. `by` is a recipe, NULL: megatron, or a choice of factors (plan/op_selector.h), all in so many chunks, 1: none; or
  * a list as above, with numbers of its own. */
-void sf_plan_co_shard(sf_plan *plan, const char *by, int turns);
+void sf_plan_co_shard(sf_plan *plan, const char *by, int chunks);
 
 /* By node of the top block: whether it is of that co-shard, by its scope. SF_EUSAGE where its pattern matches no op of the
  * forward pass. Lives in the arena. */

@@ -47,7 +47,7 @@ static uint32_t bit_of_pin(const sf_pin *pin)
     return 1u << pin->share.dim;
 }
 
-static bool is_wish(const sf_pin *pin)
+static bool is_preference(const sf_pin *pin)
 {
     return pin->share.kind == SF_SPLIT && !pin->forbids && pin->axis == SF_ANY_AXIS;
 }
@@ -57,7 +57,7 @@ static uint32_t bans_of_pin(const sf_pin *pin)
 {
     if (pin->share.kind == SF_REPLICATED)
         return EVERY_DIM;
-    return pin->forbids ? bit_of_pin(pin) : is_wish(pin) ? EVERY_DIM & ~bit_of_pin(pin) : 0;
+    return pin->forbids ? bit_of_pin(pin) : is_preference(pin) ? EVERY_DIM & ~bit_of_pin(pin) : 0;
 }
 
 static bool is_about(const sf_pin *pin, int axis)
@@ -122,18 +122,18 @@ static outcome fix_axis(maker *m, int number, sf_value value, int axis)
 }
 
 /* Whether the axis may split the value as the pin wishes. */
-static bool can_grant(const sf_rules *rules, const sf_wish *wish, int axis)
+static bool can_grant(const sf_rules *rules, const sf_preference *preference, int axis)
 {
     const sf_fixed *fixed = &rules->axes[axis];
-    sf_share share = rules->pins[wish->pin].share;
-    return !sf_is_banned(fixed, wish->value, share) &&
-           pin_fits_value(rules, wish->value, axis, share, NULL);
+    sf_share share = rules->pins[preference->pin].share;
+    return !sf_is_banned(fixed, preference->value, share) &&
+           pin_fits_value(rules, preference->value, axis, share, NULL);
 }
 
-static outcome wish_axis(maker *m, int number, sf_value value)
+static outcome preference_axis(maker *m, int number, sf_value value)
 {
     sf_rules *rules = m->rules;
-    sf_wish new_wish = {value, number};
+    sf_preference new_preference = {value, number};
     bool can = false, granted = false, fit = false;
     for (int a = 0; a < rules->mesh.naxes; a++) {
         if (pin_fits_value(rules, value, a, rules->pins[number].share, m->why))
@@ -141,7 +141,7 @@ static outcome wish_axis(maker *m, int number, sf_value value)
         else
             continue;
         if (rules->axes[a].pin[value] < 0)
-            can = can || can_grant(rules, &new_wish, a);
+            can = can || can_grant(rules, &new_preference, a);
         else if (rules->axes[a].shares[value].dim == rules->pins[number].share.dim)
             granted = true;
         if (!can && !granted)
@@ -152,7 +152,8 @@ static outcome wish_axis(maker *m, int number, sf_value value)
     if (!can && !granted)
         return fit ? OVERRULED : UNFIT;
     if (!granted)
-        SF_PUSH(m->arena, rules->wishes, rules->nwishes, rules->wish_capacity, new_wish);
+        SF_PUSH(m->arena, rules->preferences, rules->npreferences, rules->preference_capacity,
+                new_preference);
     for (int a = 0; a < rules->mesh.naxes; a++)
         ban_axis(m, number, value, a);
     return TAKEN;
@@ -162,8 +163,8 @@ static outcome apply_to_value(maker *m, int number, sf_value value)
 {
     const sf_pin *pin = &m->rules->pins[number];
     const sf_type *type = sf_type_of(m->rules->graph, value);
-    if (is_wish(pin))
-        return wish_axis(m, number, value);
+    if (is_preference(pin))
+        return preference_axis(m, number, value);
     if (!bans_of_pin(pin))
         return fix_axis(m, number, value, pin->axis);
     if (pin->forbids && pin->share.dim >= type->rank)
@@ -261,17 +262,18 @@ static sf_status check_together(const maker *m, sf_value value)
 }
 
 /* Pins behind it may have banned what it needs. */
-static sf_status check_wish(const maker *m, const sf_wish *wish)
+static sf_status check_preference(const maker *m, const sf_preference *preference)
 {
     const sf_rules *rules = m->rules;
     for (int a = 0; a < rules->mesh.naxes; a++)
-        if (can_grant(rules, wish, a) && rules->axes[a].pin[wish->value] < 0)
+        if (can_grant(rules, preference, a) && rules->axes[a].pin[preference->value] < 0)
             return SF_OK;
-    int other = who_bans(rules, wish->value, 0, rules->pins[wish->pin].share.dim);
+    int other = who_bans(rules, preference->value, 0, rules->pins[preference->pin].share.dim);
     sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
             "pin \"%s\" contradicts pin \"%s\": no axis is left along which %s can be split",
-            rules->pins[wish->pin].text, rules->pins[other < 0 ? wish->pin : other].text,
-            rules->names->values[wish->value]);
+            rules->pins[preference->pin].text,
+            rules->pins[other < 0 ? preference->pin : other].text,
+            rules->names->values[preference->value]);
     return sf_hint(m->diag, "drop one of them, or let it name an axis");
 }
 
@@ -286,8 +288,8 @@ sf_status sf_rules_new(const sf_graph *graph, const sf_names *names, const sf_me
         SF_TRY(apply_pin(&m, p));
     for (uint32_t i = 0; i < graph->top->narguments && npins > 0; i++)
         SF_TRY(check_together(&m, graph->top->arguments[i]));
-    for (size_t w = 0; w < out->nwishes; w++)
-        SF_TRY(check_wish(&m, &out->wishes[w]));
+    for (size_t w = 0; w < out->npreferences; w++)
+        SF_TRY(check_preference(&m, &out->preferences[w]));
     return SF_OK;
 }
 
@@ -309,8 +311,8 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
     const sf_graph *graph = rules->graph;
     bool *granted = SF_ARRAY(arena, graph->nvalues, bool);
     uint32_t *wished = SF_ARRAY(arena, graph->nvalues, uint32_t);
-    for (size_t w = 0; w < rules->nwishes; w++)
-        wished[rules->wishes[w].value] |= bit_of_pin(&rules->pins[rules->wishes[w].pin]);
+    for (size_t w = 0; w < rules->npreferences; w++)
+        wished[rules->preferences[w].value] |= bit_of_pin(&rules->pins[rules->preferences[w].pin]);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_value value = graph->top->arguments[i];
         granted[value] = has_split(&plan->arguments[i], wished[value], but);
@@ -329,12 +331,12 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
 }
 
 /* The axis that grants the wish when all are asked of `wanted`. */
-static int granting_axis(const sf_rules *rules, const sf_wish *wish, int wanted)
+static int granting_axis(const sf_rules *rules, const sf_preference *preference, int wanted)
 {
-    if (can_grant(rules, wish, wanted))
+    if (can_grant(rules, preference, wanted))
         return wanted;
     int axis = 0;
-    while (axis < rules->mesh.naxes && !can_grant(rules, wish, axis))
+    while (axis < rules->mesh.naxes && !can_grant(rules, preference, axis))
         axis++;
     return axis;
 }
@@ -344,19 +346,20 @@ sf_fixed sf_rules_along(const sf_rules *rules, int axis, int grant, const sf_pla
 {
     const sf_fixed *fixed = &rules->axes[axis];
     size_t nvalues = rules->graph->nvalues;
-    if (rules->nwishes == 0 || grant == SF_GRANT_NONE)
+    if (rules->npreferences == 0 || grant == SF_GRANT_NONE)
         return *fixed;
     sf_fixed along = {.pin = sf_arena_copy(arena, fixed->pin, nvalues * sizeof *along.pin),
                       .shares = sf_arena_copy(arena, fixed->shares, nvalues * sizeof *along.shares),
                       .banned = fixed->banned};
     bool *granted = grant == SF_GRANT_REST ? find_granted(rules, plan, axis, arena) : NULL;
-    for (size_t w = 0; w < rules->nwishes; w++) {
-        const sf_wish *wish = &rules->wishes[w];
-        bool here = granted ? !granted[wish->value] : granting_axis(rules, wish, grant) == axis;
-        if (!here || along.pin[wish->value] >= 0 || !can_grant(rules, wish, axis))
+    for (size_t w = 0; w < rules->npreferences; w++) {
+        const sf_preference *preference = &rules->preferences[w];
+        bool here =
+            granted ? !granted[preference->value] : granting_axis(rules, preference, grant) == axis;
+        if (!here || along.pin[preference->value] >= 0 || !can_grant(rules, preference, axis))
             continue;
-        along.pin[wish->value] = wish->pin;
-        along.shares[wish->value] = rules->pins[wish->pin].share;
+        along.pin[preference->value] = preference->pin;
+        along.shares[preference->value] = rules->pins[preference->pin].share;
     }
     return along;
 }
@@ -414,16 +417,16 @@ static void judge_node(judge *j, const sf_node *node)
         judge_layout(j, node->result + r, &layouts[node->noperands + r]);
 }
 
-static void judge_wishes(judge *j, sf_arena *arena)
+static void judge_preferences(judge *j, sf_arena *arena)
 {
     const sf_rules *rules = j->rules;
     bool *granted = find_granted(rules, j->plan, -1, arena);
-    for (size_t w = 0; w < rules->nwishes; w++) {
-        const sf_wish *wish = &rules->wishes[w];
-        j->asked[wish->pin] = true;
-        j->met[wish->pin] = j->met[wish->pin] || granted[wish->value];
-        if (!granted[wish->value] && rules->graph->values[wish->value].node == SF_NONE)
-            blame_pin(j, wish->pin);
+    for (size_t w = 0; w < rules->npreferences; w++) {
+        const sf_preference *preference = &rules->preferences[w];
+        j->asked[preference->pin] = true;
+        j->met[preference->pin] = j->met[preference->pin] || granted[preference->value];
+        if (!granted[preference->value] && rules->graph->values[preference->value].node == SF_NONE)
+            blame_pin(j, preference->pin);
     }
 }
 
@@ -442,7 +445,7 @@ int sf_rules_broken(const sf_rules *rules, const sf_plan *plan)
         judge_layout(&j, graph->top->arguments[i], &plan->arguments[i]);
     for (uint32_t i = 0; i < graph->top->nnodes; i++)
         judge_node(&j, graph->nodes[graph->top->nodes[i]]);
-    judge_wishes(&j, &arena);
+    judge_preferences(&j, &arena);
     for (int p = rules->npins; p-- > 0;)
         if (j.asked[p] && !j.met[p])
             blame_pin(&j, p);

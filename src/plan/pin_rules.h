@@ -26,10 +26,10 @@ typedef struct sf_fixed {
 } sf_fixed;
 
 /* Some axis splits the value along the dimension. */
-typedef struct sf_wish {
+typedef struct sf_preference {
     sf_value value;
     int pin;
-} sf_wish;
+} sf_preference;
 
 typedef struct sf_rules {
     const sf_graph *graph;
@@ -38,8 +38,8 @@ typedef struct sf_rules {
     int npins; /* 0: there are no rules */
     const sf_pin *pins;
     sf_fixed axes[SF_MAX_AXES];
-    size_t nwishes, wish_capacity;
-    sf_wish *wishes;
+    size_t npreferences, preference_capacity;
+    sf_preference *preferences;
 } sf_rules;
 
 /* The pins were read for this mesh; they, the names and the graph outlive the rules, which live in the arena.

@@ -60,24 +60,26 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
         copy_layouts(copy->nodes[node->id], plan->nodes[node->id],
                      node->noperands + node->nresults);
     }
-    sf_plan_copy_turns(plan, copy);
-    sf_plan_copy_again(plan, graph, copy);
+    sf_plan_copy_microbatches(plan, copy);
+    sf_plan_copy_recompute(plan, graph, copy);
     if (plan->pipeline)
         copy->pipeline = sf_pipeline_copy(plan->pipeline, graph, &copy->arena);
     return copy;
 }
 
-void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to)
+void sf_plan_copy_recompute(const sf_plan *from, const sf_graph *graph, sf_plan *to)
 {
-    if (!from->again)
+    if (!from->recomputed)
         return;
     to->recompute = sf_arena_string(&to->arena, from->recompute, strlen(from->recompute));
-    to->again = sf_arena_copy(&to->arena, from->again, graph->nnodes * sizeof *to->again);
-    if (from->twice)
-        to->twice = sf_arena_copy(&to->arena, from->twice, graph->nnodes * sizeof *to->twice);
+    to->recomputed =
+        sf_arena_copy(&to->arena, from->recomputed, graph->nnodes * sizeof *to->recomputed);
+    if (from->recomputed_per_part)
+        to->recomputed_per_part = sf_arena_copy(&to->arena, from->recomputed_per_part,
+                                                graph->nnodes * sizeof *to->recomputed_per_part);
 }
 
-void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
+void sf_plan_copy_microbatches(const sf_plan *from, sf_plan *to)
 {
     to->micro_batches = from->micro_batches;
     to->nco_shards = from->nco_shards;
@@ -103,7 +105,7 @@ void sf_plan_set_compiled(sf_plan *plan, const char *scopes)
     plan->compiled = scopes ? sf_arena_string(&plan->arena, scopes, strlen(scopes)) : NULL;
 }
 
-void sf_plan_tell_loops(const sf_plan *plan, sf_graph *graph)
+void sf_plan_apply_loops(const sf_plan *plan, sf_graph *graph)
 {
     graph->kernels = plan->kernels;
     graph->compiled =
@@ -117,7 +119,7 @@ void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes)
     plan->passes.memory = passes->memory;
     plan->passes.may_load = passes->may_load;
     if (plan->predicted)
-        plan->predicted->told = NULL; /* its programs are others now */
+        plan->predicted->simulated = NULL; /* its programs are others now */
 }
 
 /* Whether the axis splits what does not stand on several groups; or splits it over others than these. */
@@ -156,7 +158,7 @@ static sf_status place_state(sf_plan *plan, const sf_graph *graph, const sf_pipe
     const sf_type *type = sf_argument_type(graph, argument);
     char why[SF_WHY_TEXT];
     share->on = said_groups(pipeline, holders);
-    share->deal = NULL;
+    share->partition = NULL;
     if (!sf_layout_fits(layout, &plan->mesh, type->rank, type->dims, why))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "argument %s, over the groups of its stage: %s",
                        graph->arguments[argument].name, why);
@@ -180,11 +182,11 @@ sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pi
                        "along axis %s stand the stages, but something is split along it",
                        mesh->axes[axis].name);
     plan->pipeline = sf_pipeline_copy(pipeline, graph, &plan->arena);
-    plan->micro_batches = (int)pipeline->schedule.pipe.nturns;
+    plan->micro_batches = (int)pipeline->schedule.pipe.nmicrobatches;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (!sf_is_handed_in(&graph->arguments[i]))
             SF_TRY(place_state(plan, graph, pipeline, i, diag));
-    sf_plan_deal_stacks(plan, graph);
+    sf_plan_partition_stacks(plan, graph);
     return SF_OK;
 }
 

@@ -42,11 +42,11 @@ typedef struct sf_alternative {
 } sf_alternative;
 
 /* Devices of the cluster that a plan leaves idle. */
-typedef struct sf_idle_devices {
+typedef struct sf_unused_devices {
     const char *nodes; /* "1", "2-4" */
     const char *what;  /* "8 x V100-32GB-SXM2" */
     const char *why;
-} sf_idle_devices;
+} sf_unused_devices;
 
 /* How programs of the plan are rewritten (pass/pass.h). */
 typedef struct sf_plan_passes {
@@ -64,8 +64,8 @@ typedef struct sf_prediction {
     sf_reference cluster_file; /* where it is of a file */
     uint64_t cluster_hash;
     const char *nodes; /* of the cluster: those that ranks are on, in their order; "": all */
-    int nidle;
-    sf_idle_devices *idle; /* the others */
+    int nunused;
+    sf_unused_devices *unused; /* the others */
     double seconds, compute, exposed, hidden, traffic;
     double bound;          /* no plan on these devices takes less */
     double margin;         /* by which a searched plan had to be faster than all recipes */
@@ -73,7 +73,7 @@ typedef struct sf_prediction {
     int nalternatives;
     sf_alternative *alternatives; /* the best of each recipe and mesh, the best first */
     /* What its programs said when it was priced (search/price/price.h), in the arena of the plan; NULL: it was read from a file. */
-    const struct sf_full_price *told;
+    const struct sf_full_price *simulated;
 } sf_prediction;
 
 /* What is cut in turns inside of each rank, beside the batch. */
@@ -81,7 +81,7 @@ typedef struct sf_co_shard {
     const char *
         by; /* the recipe of one axis, or the choice of factors (plan/op_selector.h), that says what */
     const char *in; /* the scope, as patterns of pins; "": everywhere */
-    int turns;      /* 2 or more */
+    int chunks;     /* 2 or more */
 } sf_co_shard;
 
 struct sf_plan {
@@ -99,10 +99,10 @@ struct sf_plan {
                                  hold (local/time/microbatches.h) */
     int *pinned; /* by value of the step: the first pin that matches it, or -1 */
     const char *recompute; /* how `again` was chosen (plan/recompute_policy.h), or "" */
-    bool *again;           /* by node: it is computed again for later phases; NULL: none is */
+    bool *recomputed;      /* by node: it is computed again for later phases; NULL: none is */
     bool *
-        twice; /* by node, of those: and again for its own part of a layer (plan/recompute_clone.h); NULL: none is */
-    int micro_batches; /* turns that the batch is cut into; 0 or 1: none */
+        recomputed_per_part; /* by node, of those: and again for its own part of a layer (plan/recompute_clone.h); NULL: none is */
+    int micro_batches;       /* turns that the batch is cut into; 0 or 1: none */
     int nco_shards;
     sf_co_shard *
         co_shards; /* what of the rest is cut in turns, inside of those of the batch (plan/co_shard.h) */
@@ -125,7 +125,7 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash);
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
 /* In how many turns the one is, and by which passes it is rewritten, the other is as well. */
-void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
+void sf_plan_copy_microbatches(const sf_plan *from, sf_plan *to);
 
 /* Scopes whose loops are compiled, a line each, or NULL; copied. */
 void sf_plan_set_compiled(sf_plan *plan, const char *scopes);
@@ -134,10 +134,10 @@ void sf_plan_set_compiled(sf_plan *plan, const char *scopes);
 void sf_plan_copy_loops(const sf_plan *from, sf_plan *to);
 
 /* Says to a graph that is made for the plan which kernels and compiled loops its program has. */
-void sf_plan_tell_loops(const sf_plan *plan, sf_graph *graph);
+void sf_plan_apply_loops(const sf_plan *plan, sf_graph *graph);
 
 /* What the one computes again, the other does as well; both are for the graph. */
-void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to);
+void sf_plan_copy_recompute(const sf_plan *from, const sf_graph *graph, sf_plan *to);
 
 /* Has the programs of the plan rewritten; what is said is copied. */
 void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes);

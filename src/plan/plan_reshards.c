@@ -6,7 +6,7 @@
 enum { ANY_PHASE = -1 };
 
 typedef struct walk {
-    sf_moves *out;
+    sf_reshards *out;
     const sf_graph *graph;
     const sf_plan *plan;
     sf_arena *arena;
@@ -15,9 +15,9 @@ typedef struct walk {
     sf_diag *diag;
     uint32_t *last;    /* by value: its last version */
     uint32_t *step_of; /* by node: its step */
-    uint32_t *step_of_move;
-    size_t step_of_move_capacity;
-    uint32_t *behind; /* by step: the step behind which it stands, in the end */
+    uint32_t *step_of_reshard;
+    size_t step_of_reshard_capacity;
+    uint32_t *after; /* by step: the step behind which it stands, in the end */
     size_t behind_capacity;
     sf_phase phase; /* of what is being walked */
     uint32_t node;
@@ -27,11 +27,11 @@ typedef struct walk {
 /* Versions */
 
 static uint32_t add_version(walk *w, sf_value value, const sf_layout *layout, int phase,
-                            uint32_t move)
+                            uint32_t reshard)
 {
-    sf_moves *m = w->out;
+    sf_reshards *m = w->out;
     uint32_t at = (uint32_t)m->nversions;
-    sf_value_version version = {value, layout, phase, move, at, SF_NONE};
+    sf_value_version version = {value, layout, phase, reshard, at, SF_NONE};
     SF_PUSH(w->arena, m->versions, m->nversions, m->version_capacity, version);
     if (m->made[value] == SF_NONE)
         m->made[value] = at;
@@ -41,56 +41,56 @@ static uint32_t add_version(walk *w, sf_value value, const sf_layout *layout, in
     return at;
 }
 
-static uint32_t add_move_step(walk *w, bool is_move, uint32_t index)
+static uint32_t add_reshard_step(walk *w, bool is_reshard, uint32_t index)
 {
-    sf_moves *m = w->out;
+    sf_reshards *m = w->out;
     uint32_t at = (uint32_t)m->nsteps;
     size_t count = at;
-    SF_PUSH(w->arena, m->steps, m->nsteps, m->step_capacity, ((sf_step_item){is_move, index}));
-    SF_PUSH(&w->scratch, w->behind, count, w->behind_capacity, at);
+    SF_PUSH(w->arena, m->steps, m->nsteps, m->step_capacity, ((sf_step_item){is_reshard, index}));
+    SF_PUSH(&w->scratch, w->after, count, w->behind_capacity, at);
     return at;
 }
 
 /* To stand behind what makes its operand, in the phase of that. */
-static void move_up(walk *w, uint32_t step, sf_moving *move)
+static void move_up(walk *w, uint32_t step, sf_resharding *reshard)
 {
-    const sf_value_version *from = &w->out->versions[w->out->versions[move->from].same];
-    const sf_node *maker = sf_maker(w->graph, move->value);
-    if (from->move != SF_NONE) {
-        w->behind[step] = w->behind[w->step_of_move[from->move]];
-        move->phase = w->out->moves[from->move].phase;
+    const sf_value_version *from = &w->out->versions[w->out->versions[reshard->from].same];
+    const sf_node *maker = sf_maker(w->graph, reshard->value);
+    if (from->reshard != SF_NONE) {
+        w->after[step] = w->after[w->step_of_reshard[from->reshard]];
+        reshard->phase = w->out->reshards[from->reshard].phase;
     } else if (maker) {
-        w->behind[step] = w->step_of[maker->id];
-        move->phase = maker->phase;
+        w->after[step] = w->step_of[maker->id];
+        reshard->phase = maker->phase;
     }
 }
 
-static uint32_t add_move(walk *w, uint32_t from, const sf_move *move)
+static uint32_t add_reshard(walk *w, uint32_t from, const sf_move *reshard)
 {
-    sf_moves *m = w->out;
+    sf_reshards *m = w->out;
     sf_value value = m->versions[from].value;
     const sf_type *type = sf_type_of(w->graph, value);
     const sf_mesh *mesh = &w->plan->mesh;
-    double made = sf_piece_bytes(type, m->versions[m->made[value]].layout, mesh);
-    double before = sf_piece_bytes(type, m->versions[from].layout, mesh);
-    double after = sf_piece_bytes(type, &move->after, mesh);
+    double made = sf_shard_bytes(type, m->versions[m->made[value]].layout, mesh);
+    double before = sf_shard_bytes(type, m->versions[from].layout, mesh);
+    double after = sf_shard_bytes(type, &reshard->after, mesh);
     /* A larger piece than the one made, a gathered parameter, is not kept from phase to phase. */
     int phase = after <= made ? ANY_PHASE : (int)w->phase;
-    if (sf_group_size(mesh, move->axes) == 1) {
-        uint32_t alias = add_version(w, value, &move->after, phase, m->versions[from].move);
+    if (sf_group_size(mesh, reshard->axes) == 1) {
+        uint32_t alias = add_version(w, value, &reshard->after, phase, m->versions[from].reshard);
         m->versions[alias].same = m->versions[from].same;
         return alias;
     }
-    uint32_t index = (uint32_t)m->nmoves;
-    uint32_t to = add_version(w, value, &move->after, phase, index);
-    uint32_t step = add_move_step(w, true, index);
+    uint32_t index = (uint32_t)m->nreshards;
+    uint32_t to = add_version(w, value, &reshard->after, phase, index);
+    uint32_t step = add_reshard_step(w, true, index);
     size_t count = index;
-    sf_moving moving = {value, move->kind, move->axes, w->phase, from,
-                        to,    w->node,    SF_NONE,    before,   after};
+    sf_resharding moving = {value, reshard->kind, reshard->axes, w->phase, from,
+                            to,    w->node,       SF_NONE,       before,   after};
     if (sf_starts_early(&moving))
         move_up(w, step, &moving);
-    SF_PUSH(w->arena, m->moves, m->nmoves, m->move_capacity, moving);
-    SF_PUSH(&w->scratch, w->step_of_move, count, w->step_of_move_capacity, step);
+    SF_PUSH(w->arena, m->reshards, m->nreshards, m->move_capacity, moving);
+    SF_PUSH(&w->scratch, w->step_of_reshard, count, w->step_of_reshard_capacity, step);
     return to;
 }
 
@@ -136,7 +136,7 @@ static sf_status want_version(walk *w, sf_value value, const sf_layout *layout, 
     if (!best)
         return fail_to_move(w, value, layout);
     for (int i = 0; i < best->count; i++)
-        from = add_move(w, from, &best->moves[i]);
+        from = add_reshard(w, from, &best->reshards[i]);
     *out = from;
     return SF_OK;
 }
@@ -162,7 +162,7 @@ static void read_captured(void *context, sf_value value)
 
 static sf_status walk_node(walk *w, const sf_node *node)
 {
-    sf_moves *m = w->out;
+    sf_reshards *m = w->out;
     const sf_layout *layouts = w->plan->nodes[node->id];
     w->phase = node->phase;
     w->node = node->id;
@@ -173,7 +173,7 @@ static sf_status walk_node(walk *w, const sf_node *node)
         sf_block_uses(w->graph, node->regions[r], read_captured, w);
     SF_TRY(w->status);
     m->nreads[node->id] = (uint32_t)m->read_count - m->first_read[node->id];
-    w->step_of[node->id] = add_move_step(w, false, node->id);
+    w->step_of[node->id] = add_reshard_step(w, false, node->id);
     for (uint32_t r = 0; r < node->nresults; r++)
         add_version(w, node->result + r, &layouts[node->noperands + r], ANY_PHASE, SF_NONE);
     return SF_OK;
@@ -198,15 +198,15 @@ static sf_status walk_step(walk *w)
 /* Steps in their final order: a counting sort, which keeps those behind one step in order. */
 static void sort_steps(walk *w)
 {
-    sf_moves *m = w->out;
+    sf_reshards *m = w->out;
     uint32_t *start = SF_ARRAY(&w->scratch, m->nsteps + 1, uint32_t);
     sf_step_item *sorted = SF_ARRAY(w->arena, m->nsteps, sf_step_item);
     for (size_t i = 0; i < m->nsteps; i++)
-        start[w->behind[i] + 1]++;
+        start[w->after[i] + 1]++;
     for (size_t i = 0; i < m->nsteps; i++)
         start[i + 1] += start[i];
     for (size_t i = 0; i < m->nsteps; i++)
-        sorted[start[w->behind[i]]++] = m->steps[i];
+        sorted[start[w->after[i]]++] = m->steps[i];
     m->steps = sorted;
     m->step_capacity = m->nsteps;
 }
@@ -214,7 +214,7 @@ static void sort_steps(walk *w)
 /* Buckets */
 
 typedef struct filling {
-    sf_moves *m;
+    sf_reshards *m;
     sf_arena *arena, *scratch;
     bool *closed; /* by bucket */
     size_t closed_capacity;
@@ -225,24 +225,24 @@ typedef struct filling {
 static void close_bucket(filling *f, uint32_t version)
 {
     const sf_value_version *v = &f->m->versions[version];
-    if (v->move != SF_NONE && f->m->moves[v->move].bucket != SF_NONE)
-        f->closed[f->m->moves[v->move].bucket] = true;
+    if (v->reshard != SF_NONE && f->m->reshards[v->reshard].bucket != SF_NONE)
+        f->closed[f->m->reshards[v->reshard].bucket] = true;
 }
 
-static sf_monoid monoid_of_partial(const sf_moves *m, const sf_moving *move)
+static sf_monoid monoid_of_partial(const sf_reshards *m, const sf_resharding *reshard)
 {
     int axis = 0;
-    while (!(move->axes >> axis & 1))
+    while (!(reshard->axes >> axis & 1))
         axis++;
-    return m->versions[move->from].layout->axes[axis].monoid;
+    return m->versions[reshard->from].layout->axes[axis].monoid;
 }
 
-static bool goes_together(sf_move_kind kind)
+static bool goes_together(sf_reshard_kind kind)
 {
-    return sf_is_reduction(kind) || kind == SF_MOVE_GATHER;
+    return sf_is_reduction(kind) || kind == SF_RESHARD_GATHER;
 }
 
-static bool is_alike(const sf_moves *m, const sf_moving *a, const sf_moving *b)
+static bool is_alike(const sf_reshards *m, const sf_resharding *a, const sf_resharding *b)
 {
     return a->kind == b->kind && a->axes == b->axes && a->phase == b->phase &&
            (!sf_is_reduction(a->kind) || monoid_of_partial(m, a) == monoid_of_partial(m, b)) &&
@@ -250,9 +250,9 @@ static bool is_alike(const sf_moves *m, const sf_moving *a, const sf_moving *b)
 }
 
 /* The last open bucket of the move's kind with room for it, or a new one. */
-static uint32_t find_bucket(filling *f, const sf_moving *move, double bytes)
+static uint32_t find_bucket(filling *f, const sf_resharding *reshard, double bytes)
 {
-    sf_moves *m = f->m;
+    sf_reshards *m = f->m;
     size_t kept = 0, count = m->nbuckets;
     uint32_t found = SF_NONE;
     for (size_t i = 0; i < f->nopen; i++) {
@@ -260,7 +260,7 @@ static uint32_t find_bucket(filling *f, const sf_moving *move, double bytes)
         if (f->closed[at])
             continue;
         if (m->buckets[at].bytes + bytes <= SF_BUCKET_BYTES &&
-            is_alike(m, &m->moves[m->buckets[at].last], move))
+            is_alike(m, &m->reshards[m->buckets[at].last], reshard))
             found = at;
         f->open[kept++] = at;
     }
@@ -274,23 +274,23 @@ static uint32_t find_bucket(filling *f, const sf_moving *move, double bytes)
     return found;
 }
 
-static void fill_buckets(sf_moves *m, sf_arena *arena, sf_arena *scratch)
+static void fill_buckets(sf_reshards *m, sf_arena *arena, sf_arena *scratch)
 {
     filling f = {.m = m, .arena = arena, .scratch = scratch};
     for (size_t i = 0; i < m->nsteps; i++) {
         uint32_t index = m->steps[i].index;
-        if (!m->steps[i].is_move) {
+        if (!m->steps[i].is_reshard) {
             for (uint32_t r = 0; r < m->nreads[index]; r++)
                 close_bucket(&f, m->reads[m->first_read[index] + r]);
             continue;
         }
-        sf_moving *move = &m->moves[index];
-        close_bucket(&f, move->from);
-        if (!goes_together(move->kind))
+        sf_resharding *reshard = &m->reshards[index];
+        close_bucket(&f, reshard->from);
+        if (!goes_together(reshard->kind))
             continue;
-        double bytes = sf_larger_piece(move);
-        move->bucket = find_bucket(&f, move, bytes);
-        sf_bucket *bucket = &m->buckets[move->bucket];
+        double bytes = sf_larger_shard(reshard);
+        reshard->bucket = find_bucket(&f, reshard, bytes);
+        sf_bucket *bucket = &m->buckets[reshard->bucket];
         bucket->count++;
         bucket->last = index;
         bucket->bytes += bytes;
@@ -300,21 +300,21 @@ static void fill_buckets(sf_moves *m, sf_arena *arena, sf_arena *scratch)
 /* Room for a plan that moves nothing, so that little is copied. */
 static void reserve_reads(walk *w)
 {
-    sf_moves *m = w->out;
+    sf_reshards *m = w->out;
     const sf_graph *graph = w->graph;
     m->version_capacity = graph->nvalues + graph->nvalues / 8 + 16;
     m->versions = SF_ARRAY(w->arena, m->version_capacity, sf_value_version);
     m->step_capacity = w->behind_capacity = graph->nnodes + graph->nnodes / 8 + 16;
     m->steps = SF_ARRAY(w->arena, m->step_capacity, sf_step_item);
-    w->behind = SF_ARRAY(&w->scratch, w->behind_capacity, uint32_t);
+    w->after = SF_ARRAY(&w->scratch, w->behind_capacity, uint32_t);
     m->read_capacity = 2 * graph->nnodes + 16;
     m->reads = SF_ARRAY(w->arena, m->read_capacity, uint32_t);
 }
 
-sf_status sf_moves_of(const sf_graph *graph, const sf_plan *plan, sf_arena *arena, sf_diag *diag,
-                      sf_moves **out)
+sf_status sf_reshards_of(const sf_graph *graph, const sf_plan *plan, sf_arena *arena, sf_diag *diag,
+                         sf_reshards **out)
 {
-    sf_moves *m = SF_NEW(arena, sf_moves);
+    sf_reshards *m = SF_NEW(arena, sf_reshards);
     walk w = {.out = m, .graph = graph, .plan = plan, .arena = arena, .diag = diag};
     w.ways = (sf_ways){.mesh = &plan->mesh, .arena = arena};
     w.last = SF_ARRAY(&w.scratch, graph->nvalues, uint32_t);

@@ -25,21 +25,21 @@ typedef struct sf_value_version {
     sf_value value;
     const sf_layout *layout; /* in the plan, or with the moves */
     int phase;               /* the only one that may use it, or -1 */
-    uint32_t move;           /* that makes it; SF_NONE: as made */
+    uint32_t reshard;        /* that makes it; SF_NONE: as made */
     uint32_t same; /* the version that it is, where only axes of one rank differ; else itself */
     uint32_t next; /* of the value, or SF_NONE */
 } sf_value_version;
 
-typedef struct sf_moving {
+typedef struct sf_resharding {
     sf_value value;
-    sf_move_kind kind;
+    sf_reshard_kind kind;
     sf_axes axes;
     sf_phase phase;
     uint32_t from, to; /* versions */
     uint32_t wanted;   /* the node that first wants it; SF_NONE: it is for a result of the step */
     uint32_t bucket;   /* of a reduction or a gather, else SF_NONE */
     double before, after; /* bytes of a rank's piece */
-} sf_moving;
+} sf_resharding;
 
 typedef struct sf_bucket {
     uint32_t count, last; /* moves, and the last of them */
@@ -48,18 +48,18 @@ typedef struct sf_bucket {
 
 /* A node, or a move. */
 typedef struct sf_step_item {
-    bool is_move;
+    bool is_reshard;
     uint32_t index; /* node id, or move */
 } sf_step_item;
 
-typedef struct sf_moves {
+typedef struct sf_reshards {
     const sf_graph *graph;
     const sf_plan *plan;
     sf_value_version *versions;
     size_t nversions, version_capacity;
     uint32_t *made; /* by value of the top block: the version as made */
-    sf_moving *moves;
-    size_t nmoves, move_capacity;
+    sf_resharding *reshards;
+    size_t nreshards, move_capacity;
     sf_bucket *buckets;
     size_t nbuckets, bucket_capacity;
     /* What nodes read: versions reads[first_read[id]] and on, the operands, then what their regions see;
@@ -69,33 +69,34 @@ typedef struct sf_moves {
     uint32_t *results; /* by result of the step: version */
     sf_step_item *steps;
     size_t nsteps, step_capacity;
-} sf_moves;
+} sf_reshards;
 
 /* Lives in the arena, and no longer than the plan. SF_EINPUT where a layout cannot become another. */
-sf_status sf_moves_of(const sf_graph *graph, const sf_plan *plan, sf_arena *arena, sf_diag *diag,
-                      sf_moves **out);
+sf_status sf_reshards_of(const sf_graph *graph, const sf_plan *plan, sf_arena *arena, sf_diag *diag,
+                         sf_reshards **out);
 
-static inline bool sf_is_reduction(sf_move_kind kind)
+static inline bool sf_is_reduction(sf_reshard_kind kind)
 {
-    return kind == SF_MOVE_REDUCE || kind == SF_MOVE_SCATTER;
+    return kind == SF_RESHARD_REDUCE || kind == SF_RESHARD_SCATTER;
 }
 
 /* It stands behind what makes its operand, else before who wants it. */
-static inline bool sf_starts_early(const sf_moving *move)
+static inline bool sf_starts_early(const sf_resharding *reshard)
 {
-    return sf_is_reduction(move->kind) || (move->kind == SF_MOVE_GATHER && move->wanted == SF_NONE);
+    return sf_is_reduction(reshard->kind) ||
+           (reshard->kind == SF_RESHARD_GATHER && reshard->wanted == SF_NONE);
 }
 
 /* Bytes of a rank's piece before it or after it, whichever are more. */
-static inline double sf_larger_piece(const sf_moving *move)
+static inline double sf_larger_shard(const sf_resharding *reshard)
 {
-    return move->before > move->after ? move->before : move->after;
+    return reshard->before > reshard->after ? reshard->before : reshard->after;
 }
 
 /* Nothing is sent. */
-static inline bool sf_is_local_move(sf_move_kind kind)
+static inline bool sf_is_local_reshard(sf_reshard_kind kind)
 {
-    return kind == SF_MOVE_SLICE || kind == SF_MOVE_MASK;
+    return kind == SF_RESHARD_SLICE || kind == SF_RESHARD_MASK;
 }
 
 #endif

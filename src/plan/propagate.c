@@ -38,7 +38,7 @@ static bool is_same_op(const void *item, const void *key)
            (a->def->nattrs == 0 || memcmp(a->attrs, b->attrs, size_of_attrs(a)) == 0);
 }
 
-static const applied *apply_op(completion *c, const sf_op *op)
+static const applied *apply_op(propagation *c, const sf_op *op)
 {
     applied *a = SF_NEW(&c->arena, applied);
     const sf_type **types = sf_arena_copy(&c->arena, op->in, size_of_types(op));
@@ -51,7 +51,7 @@ static const applied *apply_op(completion *c, const sf_op *op)
 
 /* Layers repeat what they do, so there are few different ones. One with regions is like no other; of those that are settled nobody
  * asks how they could run. */
-static void apply_ops(completion *c)
+static void apply_ops(propagation *c)
 {
     const sf_graph *graph = c->graph;
     sf_interner seen = {0};
@@ -77,7 +77,7 @@ static void apply_ops(completion *c)
     sf_arena_free(&scratch);
 }
 
-static void look_at_ops(completion *c)
+static void look_at_ops(propagation *c)
 {
     apply_ops(c);
     c->uses = sf_uses_of(c->graph, &c->arena);
@@ -85,7 +85,7 @@ static void look_at_ops(completion *c)
 }
 
 /* Where a pin gives no period: all of the dimension, or the unit of the innermost earlier axis. */
-static sf_share with_period(const completion *c, const sf_layout *earlier, const sf_type *type,
+static sf_share with_period(const propagation *c, const sf_layout *earlier, const sf_type *type,
                             sf_share share)
 {
     if (share.kind != SF_SPLIT || share.period != 0 || share.dim >= type->rank)
@@ -95,7 +95,7 @@ static sf_share with_period(const completion *c, const sf_layout *earlier, const
     return share;
 }
 
-static sf_status pin_value(completion *c, const sf_names *names, int number, sf_value value)
+static sf_status pin_value(propagation *c, const sf_names *names, int number, sf_value value)
 {
     const sf_pin *pin = &c->plan->pins[number];
     const sf_type *type = sf_type_of(c->graph, value);
@@ -117,7 +117,7 @@ static sf_status pin_value(completion *c, const sf_names *names, int number, sf_
 }
 
 /* What rules fix. Their pins come first, so numbers agree. */
-static sf_status obey_rules(completion *c, const sf_names *names)
+static sf_status obey_rules(propagation *c, const sf_names *names)
 {
     c->fixed = sf_rules_along(&c->rules, c->axis, c->grant, c->plan, &c->arena);
     for (sf_value v = 0; c->fixed.pin && v < c->graph->nvalues; v++)
@@ -127,7 +127,7 @@ static sf_status obey_rules(completion *c, const sf_names *names)
 }
 
 /* Gives the values that a pin of a recipe matches their share, unless an earlier pin did, or forbids it. */
-static sf_status obey_pin(completion *c, const sf_names *names, int number)
+static sf_status obey_pin(propagation *c, const sf_names *names, int number)
 {
     const sf_pin *pin = &c->plan->pins[number];
     size_t count;
@@ -139,7 +139,7 @@ static sf_status obey_pin(completion *c, const sf_names *names, int number)
     return SF_OK;
 }
 
-static void begin_axis(completion *c)
+static void begin_axis(propagation *c)
 {
     size_t nvalues = c->graph->nvalues, nnodes = c->graph->nnodes;
     c->parts = c->plan->mesh.axes[c->axis].size;
@@ -154,7 +154,7 @@ static void begin_axis(completion *c)
 }
 
 /* A split that spread to an argument may be one that an axis before has taken: then it is of what that left, or none. */
-static sf_share share_of_argument(const completion *c, sf_value argument)
+static sf_share share_of_argument(const propagation *c, sf_value argument)
 {
     const sf_layout *earlier = made_as(c, argument);
     const sf_type *type = sf_type_of(c->graph, argument);
@@ -166,7 +166,7 @@ static sf_share share_of_argument(const completion *c, sf_value argument)
     return share_fits_value(c, earlier, type, share, NULL) ? share : (sf_share){0};
 }
 
-static void end_axis(completion *c)
+static void end_axis(propagation *c)
 {
     choose_free(c);
     for (uint32_t i = 0; i < c->graph->top->narguments; i++)
@@ -175,7 +175,7 @@ static void end_axis(completion *c)
     share_gathers(c);
 }
 
-static sf_status complete_axis(completion *c, const sf_names *names)
+static sf_status propagate_axis(propagation *c, const sf_names *names)
 {
     sf_mark mark = sf_arena_mark(&c->arena);
     begin_axis(c);
@@ -186,23 +186,23 @@ static sf_status complete_axis(completion *c, const sf_names *names)
     SF_TRY(choose_ops(c));
     hold_products(c);
     list_pinned(c);
-    spread_chosen(c);
+    propagate_chosen(c);
     for (int p = 0; p < c->plan->npins; p++)
-        spread_pin(c, p);
+        propagate_pin(c, p);
     end_axis(c);
     sf_arena_reset(&c->arena, mark);
     return SF_OK;
 }
 
-static sf_status complete_axes(completion *c, const sf_names *names, int grant)
+static sf_status propagate_axes(propagation *c, const sf_names *names, int grant)
 {
     c->grant = grant;
     for (c->axis = 0; c->axis < c->plan->mesh.naxes; c->axis++)
-        SF_TRY(complete_axis(c, names));
+        SF_TRY(propagate_axis(c, names));
     return SF_OK;
 }
 
-static void forget_layouts(completion *c)
+static void forget_layouts(propagation *c)
 {
     memset(c->plan->arguments, 0, c->graph->top->narguments * sizeof *c->plan->arguments);
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
@@ -214,13 +214,13 @@ static void forget_layouts(completion *c)
 }
 
 /* Wishes may come true by what the other pins lead to; if not, the first axis that can is asked. */
-static sf_status complete_wishes(completion *c, const sf_names *names)
+static sf_status complete_preferences(propagation *c, const sf_names *names)
 {
     int broken = 0;
     for (int grant = -1; grant < c->plan->mesh.naxes; grant++) {
         if (grant >= 0)
             forget_layouts(c);
-        SF_TRY(complete_axes(c, names, grant < 0 ? SF_GRANT_NONE : grant));
+        SF_TRY(propagate_axes(c, names, grant < 0 ? SF_GRANT_NONE : grant));
         broken = sf_rules_broken(&c->rules, c->plan);
         if (broken < 0)
             return SF_OK;
@@ -229,7 +229,7 @@ static sf_status complete_wishes(completion *c, const sf_names *names)
                    c->plan->pins[broken].text);
 }
 
-static sf_status complete_plan(completion *c)
+static sf_status propagate_plan(propagation *c)
 {
     const sf_graph *graph = c->graph;
     sf_plan *plan = c->plan;
@@ -238,24 +238,25 @@ static sf_status complete_plan(completion *c)
                         &c->rules));
     sf_plan_mark_pins(plan, &names);
     look_at_ops(c);
-    SF_TRY(c->rules.nwishes > 0 ? complete_wishes(c, &names)
-                                : complete_axes(c, &names, SF_GRANT_NONE));
+    SF_TRY(c->rules.npreferences > 0 ? complete_preferences(c, &names)
+                                     : propagate_axes(c, &names, SF_GRANT_NONE));
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].next != SF_NONE)
             plan->results[graph->arguments[i].next] = plan->arguments[i];
     return SF_OK;
 }
 
-sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
+sf_status sf_plan_propagate(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
 {
-    return sf_plan_complete_chosen(graph, plan, 0, NULL, diag);
+    return sf_plan_propagate_chosen(graph, plan, 0, NULL, diag);
 }
 
-sf_status sf_plan_complete_chosen(const sf_graph *graph, sf_plan *plan, size_t count,
-                                  const sf_chosen *chosen, sf_diag *diag)
+sf_status sf_plan_propagate_chosen(const sf_graph *graph, sf_plan *plan, size_t count,
+                                   const sf_chosen *chosen, sf_diag *diag)
 {
-    completion c = {.graph = graph, .plan = plan, .nchosen = count, .chosen = chosen, .diag = diag};
-    sf_status status = complete_plan(&c);
+    propagation c = {
+        .graph = graph, .plan = plan, .nchosen = count, .chosen = chosen, .diag = diag};
+    sf_status status = propagate_plan(&c);
     sf_arena_free(&c.arena);
     return status;
 }
@@ -266,7 +267,7 @@ sf_status sf_plan_complete_chosen(const sf_graph *graph, sf_plan *plan, size_t c
 enum { FLOWS, GIVEN, SCANNED };
 
 /* Whether all that read the value take, or put in, slices of it; and some do. */
-static bool is_read_in_slices(const completion *c, sf_value value)
+static bool is_read_in_slices(const propagation *c, sf_value value)
 {
     bool any = false;
     for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
@@ -280,7 +281,7 @@ static bool is_read_in_slices(const completion *c, sf_value value)
     return any;
 }
 
-static int kind_of_argument(const completion *c, uint32_t argument)
+static int kind_of_argument(const propagation *c, uint32_t argument)
 {
     const sf_block *top = c->graph->top;
     uint32_t next = c->graph->arguments[argument].next;
@@ -289,17 +290,17 @@ static int kind_of_argument(const completion *c, uint32_t argument)
     return next == SF_NONE || top->results[next] == top->arguments[argument] ? GIVEN : FLOWS;
 }
 
-static void spread_given(completion *c, int kind)
+static void propagate_given(propagation *c, int kind)
 {
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->narguments; i++)
         if (c->shares[top->arguments[i]].kind == SF_SPLIT && kind_of_argument(c, i) == kind)
             SF_PUSH(&c->arena, c->queue, c->count, c->capacity, top->arguments[i]);
-    spread_splits(c);
+    propagate_splits(c);
 }
 
 /* From the nodes that are settled to what they read and to who reads them. */
-static void spread_settled(completion *c)
+static void propagate_settled(propagation *c)
 {
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
@@ -318,12 +319,12 @@ static void spread_settled(completion *c)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         if (is_settled(c, node))
-            spread_from(c, node);
+            propagate_from(c, node);
     }
-    spread_splits(c);
+    propagate_splits(c);
 }
 
-static void complete_given_axis(completion *c)
+static void propagate_given_axis(propagation *c)
 {
     const sf_block *top = c->graph->top;
     sf_mark mark = sf_arena_mark(&c->arena);
@@ -332,26 +333,26 @@ static void complete_given_axis(completion *c)
         c->known[top->arguments[i]] = true;
         c->shares[top->arguments[i]] = c->plan->arguments[i].axes[c->axis];
     }
-    spread_settled(c);
+    propagate_settled(c);
     for (int kind = FLOWS; kind <= SCANNED; kind++)
-        spread_given(c, kind);
+        propagate_given(c, kind);
     for (uint32_t i = 0; i < top->nresults; i++) {
         sf_share share = c->plan->results[i].axes[c->axis];
         if (share.kind == SF_SPLIT)
             know_share(c, top->results[i], share);
     }
-    spread_splits(c);
+    propagate_splits(c);
     end_axis(c);
     sf_arena_reset(&c->arena, mark);
 }
 
-sf_status sf_plan_complete_around(const sf_graph *graph, sf_plan *plan, const bool *fixed,
-                                  sf_diag *diag)
+sf_status sf_plan_propagate_around(const sf_graph *graph, sf_plan *plan, const bool *fixed,
+                                   sf_diag *diag)
 {
-    completion c = {.graph = graph, .plan = plan, .settled = fixed, .diag = diag};
+    propagation c = {.graph = graph, .plan = plan, .settled = fixed, .diag = diag};
     look_at_ops(&c);
     for (c.axis = 0; c.axis < plan->mesh.naxes; c.axis++)
-        complete_given_axis(&c);
+        propagate_given_axis(&c);
     sf_arena_free(&c.arena);
     return SF_OK;
 }

@@ -21,7 +21,7 @@
 /* Fills the layouts of a new plan from plan->pins; of those, the rules hold as plan/pin_rules.h says, and what is
  * wrong with them is SF_EUSAGE. A pin of a recipe that does not fit an argument is SF_EUSAGE, too. A wish that
  * does not come true by the other pins is granted by the first axis that can. */
-sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag);
+sf_status sf_plan_propagate(const sf_graph *graph, sf_plan *plan, sf_diag *diag);
 
 /* An op that runs along an axis by one of its factors, whatever pins would make of it. */
 typedef struct sf_chosen {
@@ -31,13 +31,13 @@ typedef struct sf_chosen {
 
 /* The same with ops that are chosen so: they hold first, and spread before pins do. Each can be cut along its factor by
  * itself (plan/op_selector.h); SF_EUSAGE, with the op named, where it cannot beside what is split along earlier axes. */
-sf_status sf_plan_complete_chosen(const sf_graph *graph, sf_plan *plan, size_t count,
-                                  const sf_chosen *chosen, sf_diag *diag);
+sf_status sf_plan_propagate_chosen(const sf_graph *graph, sf_plan *plan, size_t count,
+                                   const sf_chosen *chosen, sf_diag *diag);
 
 /* Fills in the layouts of the nodes, where those of arguments and results are given, and those of the nodes in `fixed`,
  * by node. What changes from turn to turn spreads first: the data that flows through a loop, rather than what it is
  * multiplied with. */
-sf_status sf_plan_complete_around(const sf_graph *graph, sf_plan *plan, const bool *fixed,
-                                  sf_diag *diag);
+sf_status sf_plan_propagate_around(const sf_graph *graph, sf_plan *plan, const bool *fixed,
+                                   sf_diag *diag);
 
 #endif

@@ -3,7 +3,7 @@
 #include "plan/propagation.h"
 
 /* The one split that all users want a value in; false when they differ. */
-static bool wanted_by_all(const completion *c, sf_value value, sf_share *out)
+static bool wanted_by_all(const propagation *c, sf_value value, sf_share *out)
 {
     uint32_t first = c->uses.first[value], end = c->uses.first[value + 1];
     for (uint32_t u = first; u < end; u++) {
@@ -18,7 +18,7 @@ static bool wanted_by_all(const completion *c, sf_value value, sf_share *out)
     return first < end;
 }
 
-void choose_free(completion *c)
+void choose_free(propagation *c)
 {
     for (uint32_t i = c->graph->top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(c->graph, i);
@@ -33,7 +33,7 @@ void choose_free(completion *c)
     }
 }
 
-static int64_t value_bytes(const completion *c, sf_value value)
+static int64_t value_bytes(const propagation *c, sf_value value)
 {
     return sf_type_bytes(sf_type_of(c->graph, value));
 }
@@ -41,7 +41,7 @@ static int64_t value_bytes(const completion *c, sf_value value)
 /* Whether an operand may join those that are partial: replicated, it becomes a partial sum for nothing, as
  * the first rank's share. That is only of use where the result goes on to one place, to meet other partial
  * sums there: x + a + b + c with a, b and c partial is then reduced once. */
-static bool may_join(const completion *c, const sf_node *node, uint32_t operand)
+static bool may_join(const propagation *c, const sf_node *node, uint32_t operand)
 {
     return made_as(c, node->operands[operand])->axes[c->axis].kind == SF_REPLICATED &&
            !c->has_chosen[node->id] && node->nresults == 1 &&
@@ -50,7 +50,7 @@ static bool may_join(const completion *c, const sf_node *node, uint32_t operand)
 
 /* Whether partial operands in `partial`, and no others but those that may join them, make a partial
  * result. */
-static bool goes_with(const completion *c, const sf_node *node, uint32_t mask, uint32_t partial)
+static bool goes_with(const propagation *c, const sf_node *node, uint32_t mask, uint32_t partial)
 {
     if ((mask & partial) != partial)
         return false;
@@ -61,7 +61,7 @@ static bool goes_with(const completion *c, const sf_node *node, uint32_t mask, u
 }
 
 /* Whether the node is linear in its partial operands, is their only user, and makes no more of them. */
-static bool passes_partial(const completion *c, const sf_node *node, sf_strategy *out)
+static bool passes_partial(const propagation *c, const sf_node *node, sf_strategy *out)
 {
     const applied *a = c->ops[node->id];
     uint32_t partial = 0;
@@ -92,7 +92,7 @@ static bool passes_partial(const completion *c, const sf_node *node, sf_strategy
     return false;
 }
 
-static void pass_partials(completion *c, const sf_node *node)
+static void pass_partials(propagation *c, const sf_node *node)
 {
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
@@ -103,7 +103,7 @@ static void pass_partials(completion *c, const sf_node *node)
 
 /* What a loop takes slice by slice, such as the parameters of its layers, or makes so, such as their gradients, stays
  * in the pieces that it is said to be wanted in: each turn gathers, or reduces, its own slice. */
-static void keep_scanned(completion *c, const sf_node *node, uint32_t operand)
+static void keep_scanned(propagation *c, const sf_node *node, uint32_t operand)
 {
     sf_layout *layouts = c->plan->nodes[node->id];
     bool carried = operand < node->nresults && node->def->control == SF_CONTROL_LOOP;
@@ -122,7 +122,7 @@ static void keep_scanned(completion *c, const sf_node *node, uint32_t operand)
 
 /* Also where a split has spread to the node: reducing its partial operands to that split would take a
  * collective for each, behind it one is enough. */
-static void choose_rest_of(completion *c, const sf_node *node)
+static void choose_rest_of(propagation *c, const sf_node *node)
 {
     sf_strategy strategy = {.kind = SF_RUN_WHOLE};
     if (sf_is_transparent(node))
@@ -133,13 +133,13 @@ static void choose_rest_of(completion *c, const sf_node *node)
         keep_scanned(c, node, o);
 }
 
-static void note_partial(const completion *c, sf_value value)
+static void note_partial(const propagation *c, sf_value value)
 {
     c->is_partial[value] = made_as(c, value)->axes[c->axis].kind == SF_PARTIAL;
 }
 
 /* What is partial is noted once by who makes it: its readers would look for that all over the plan. */
-void choose_rest(completion *c)
+void choose_rest(propagation *c)
 {
     const sf_block *top = c->graph->top;
     c->is_partial = SF_ARRAY(&c->arena, c->graph->nvalues, bool);
@@ -155,7 +155,7 @@ void choose_rest(completion *c)
 }
 
 /* How all others than the node want the value: SF_REPLICATED or not; false where there are none. */
-static bool others_want_whole(const completion *c, sf_value value, uint32_t but, bool all)
+static bool others_want_whole(const propagation *c, sf_value value, uint32_t but, bool all)
 {
     bool any = false;
     for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
@@ -173,7 +173,7 @@ static bool others_want_whole(const completion *c, sf_value value, uint32_t but,
 
 /* A transpose that splits reached, of an argument that somebody else wants whole, and whose own readers do: it is that of the
  * whole, which costs nothing, so that one gather is enough for both (an embedding that is the last product's weight as well). */
-void share_gathers(completion *c)
+void share_gathers(propagation *c)
 {
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);

@@ -2,7 +2,7 @@
 #include "ir/name.h"
 #include "plan/propagation.h"
 
-sf_status choose_ops(completion *c)
+sf_status choose_ops(propagation *c)
 {
     for (size_t i = 0; i < c->nchosen; i++) {
         const sf_node *node = c->graph->nodes[c->chosen[i].node];
@@ -29,15 +29,15 @@ sf_status choose_ops(completion *c)
     return SF_OK;
 }
 
-void spread_chosen(completion *c)
+void propagate_chosen(propagation *c)
 {
     for (size_t i = 0; i < c->nchosen; i++)
         if (c->chosen[i].axis == c->axis)
-            spread_from(c, c->graph->nodes[c->chosen[i].node]);
-    spread_splits(c);
+            propagate_from(c, c->graph->nodes[c->chosen[i].node]);
+    propagate_splits(c);
 }
 
-void list_pinned(completion *c)
+void list_pinned(propagation *c)
 {
     c->of_pin = SF_ARRAY(&c->arena, c->plan->npins, sf_value);
     c->next = SF_ARRAY(&c->arena, c->graph->nvalues, sf_value);
@@ -51,19 +51,19 @@ void list_pinned(completion *c)
     }
 }
 
-void spread_pin(completion *c, int pin)
+void propagate_pin(propagation *c, int pin)
 {
     for (sf_value v = c->of_pin[pin]; v != SF_NONE; v = c->next[v])
         SF_PUSH(&c->arena, c->queue, c->count, c->capacity, v);
     for (sf_value v = c->of_pin[pin]; v != SF_NONE; v = c->next[v])
         for (const held *h = c->held[v]; h; h = h->next)
-            spread_from(c, h->node);
-    spread_splits(c);
+            propagate_from(c, h->node);
+    propagate_splits(c);
 }
 
 /* A product that has the pinned split as a batch dimension is run so at once: each rank then multiplies
  * with what it holds, and only the other operand moves. */
-static void hold_product(completion *c, const sf_node *node, uint32_t tensor, sf_share share,
+static void hold_product(propagation *c, const sf_node *node, uint32_t tensor, sf_share share,
                          sf_value pinned)
 {
     const applied *a = c->ops[node->id];
@@ -84,7 +84,7 @@ static void hold_product(completion *c, const sf_node *node, uint32_t tensor, sf
 }
 
 /* The split of the other end of a node with one operand and one result. */
-static bool share_across(const completion *c, const sf_node *node, int from, sf_share *share)
+static bool share_across(const propagation *c, const sf_node *node, int from, sf_share *share)
 {
     const applied *a = c->ops[node->id];
     sf_strategy strategy;
@@ -98,7 +98,7 @@ static bool share_across(const completion *c, const sf_node *node, int from, sf_
 /* Reshapes, transposes and conversions between a tensor and its products. */
 enum { MOST_FORMS = 4 };
 
-static void hold_users(completion *c, sf_value value, sf_share share, sf_value pinned, int forms)
+static void hold_users(propagation *c, sf_value value, sf_share share, sf_value pinned, int forms)
 {
     for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
         if (c->uses.at[u].operand == SF_NONE)
@@ -111,7 +111,7 @@ static void hold_users(completion *c, sf_value value, sf_share share, sf_value p
     }
 }
 
-static void hold_maker(completion *c, sf_value value, sf_share share)
+static void hold_maker(propagation *c, sf_value value, sf_share share)
 {
     sf_value pinned = value;
     const sf_node *node = sf_maker(c->graph, value);
@@ -123,7 +123,7 @@ static void hold_maker(completion *c, sf_value value, sf_share share)
     }
 }
 
-void hold_products(completion *c)
+void hold_products(propagation *c)
 {
     for (size_t v = 0; v < c->graph->nvalues; v++) {
         if (c->pin[v] < 0 || c->shares[v].kind != SF_SPLIT)

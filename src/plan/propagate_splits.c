@@ -2,7 +2,7 @@
 #include "plan/propagation.h"
 
 /* The layouts of a value or an operand as far as earlier axes go. */
-sf_layout *made_as(const completion *c, sf_value value)
+sf_layout *made_as(const propagation *c, sf_value value)
 {
     const sf_value_info *info = &c->graph->values[value];
     if (info->node == SF_NONE)
@@ -10,7 +10,7 @@ sf_layout *made_as(const completion *c, sf_value value)
     return &c->plan->nodes[info->node][c->graph->nodes[info->node]->noperands + info->index];
 }
 
-bool share_fits_value(const completion *c, const sf_layout *earlier, const sf_type *type,
+bool share_fits_value(const propagation *c, const sf_layout *earlier, const sf_type *type,
                       sf_share share, char *why)
 {
     sf_layout layout = *earlier;
@@ -18,7 +18,7 @@ bool share_fits_value(const completion *c, const sf_layout *earlier, const sf_ty
     return sf_layout_fits(&layout, &c->plan->mesh, type->rank, type->dims, why);
 }
 
-void know_share(completion *c, sf_value value, sf_share share)
+void know_share(propagation *c, sf_value value, sf_share share)
 {
     if (c->known[value] || sf_is_banned(&c->fixed, value, share))
         return;
@@ -29,14 +29,14 @@ void know_share(completion *c, sf_value value, sf_share share)
 }
 
 /* Whether rules forbid that a tensor of the node has the share; of arguments, ops may read slices. */
-static bool is_forbidden(const completion *c, const sf_node *node, uint32_t tensor, sf_share share)
+static bool is_forbidden(const propagation *c, const sf_node *node, uint32_t tensor, sf_share share)
 {
     sf_value value = tensor < node->noperands ? node->operands[tensor]
                                               : node->result + (tensor - node->noperands);
     return c->graph->values[value].node != SF_NONE && sf_is_banned(&c->fixed, value, share);
 }
 
-bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *strategy)
+bool strategy_fits(const propagation *c, const sf_node *node, const sf_strategy *strategy)
 {
     const applied *a = c->ops[node->id];
     const sf_layout *layouts = c->plan->nodes[node->id];
@@ -49,7 +49,7 @@ bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *
     return true;
 }
 
-void choose_strategy(completion *c, const sf_node *node, sf_strategy strategy)
+void choose_strategy(propagation *c, const sf_node *node, sf_strategy strategy)
 {
     const applied *a = c->ops[node->id];
     bool nests = node->def->control != SF_CONTROL_NONE;
@@ -62,7 +62,7 @@ void choose_strategy(completion *c, const sf_node *node, sf_strategy strategy)
 }
 
 /* Lets the splits of a chosen node's tensors spread. */
-void spread_from(completion *c, const sf_node *node)
+void propagate_from(propagation *c, const sf_node *node)
 {
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
         sf_share share = c->plan->nodes[node->id][t].axes[c->axis];
@@ -74,7 +74,7 @@ void spread_from(completion *c, const sf_node *node)
 }
 
 /* Through a transparent node, from operand to result or back. */
-void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share share)
+void pass_through(propagation *c, const sf_node *node, uint32_t tensor, sf_share share)
 {
     uint32_t n = node->noperands, o = tensor % n;
     sf_layout *layouts = c->plan->nodes[node->id];
@@ -90,7 +90,7 @@ void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share 
 }
 
 /* A loop holds many ops: those that a split reaches run by it, beside others that run by another. */
-static bool may_run_beside(const completion *c, const sf_node *node, const sf_strategy *strategy)
+static bool may_run_beside(const propagation *c, const sf_node *node, const sf_strategy *strategy)
 {
     const applied *a = c->ops[node->id];
     const sf_layout *layouts = c->plan->nodes[node->id];
@@ -101,7 +101,7 @@ static bool may_run_beside(const completion *c, const sf_node *node, const sf_st
     return true;
 }
 
-static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, sf_share share)
+static void propagate_to_node(propagation *c, const sf_node *node, uint32_t tensor, sf_share share)
 {
     if (sf_is_transparent(node)) {
         pass_through(c, node, tensor, share);
@@ -115,21 +115,21 @@ static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, 
     if (sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) &&
         (!has_run || may_run_beside(c, node, &strategy)) && strategy_fits(c, node, &strategy)) {
         choose_strategy(c, node, strategy);
-        spread_from(c, node);
+        propagate_from(c, node);
     }
 }
 
-void spread_splits(completion *c)
+void propagate_splits(propagation *c)
 {
     while (c->head < c->count) {
         sf_value value = c->queue[c->head++];
         sf_share share = c->shares[value];
         const sf_node *maker = sf_maker(c->graph, value);
         if (maker)
-            spread_to_node(c, maker, maker->noperands + (value - maker->result), share);
+            propagate_to_node(c, maker, maker->noperands + (value - maker->result), share);
         for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++)
             if (c->uses.at[u].operand != SF_NONE)
-                spread_to_node(c, c->graph->nodes[c->uses.at[u].node], c->uses.at[u].operand,
-                               share);
+                propagate_to_node(c, c->graph->nodes[c->uses.at[u].node], c->uses.at[u].operand,
+                                  share);
     }
 }

@@ -26,7 +26,7 @@ typedef struct held {
     struct held *next; /* another that the same value decides */
 } held;
 
-typedef struct completion {
+typedef struct propagation {
     const sf_graph *graph;
     sf_plan *plan;
     const bool *settled; /* by node id: its layouts are given; or NULL */
@@ -52,39 +52,39 @@ typedef struct completion {
     held **held;      /* by value: the products that it decides */
     sf_value *queue;
     size_t head, count, capacity;
-} completion;
+} propagation;
 
-static inline bool is_settled(const completion *c, const sf_node *node)
+static inline bool is_settled(const propagation *c, const sf_node *node)
 {
     return c->settled && c->settled[node->id];
 }
 
 /* propagate_splits.c: the layout of a value as far as earlier axes go, and whether it fits with a share of this one. */
-sf_layout *made_as(const completion *c, sf_value value);
-bool share_fits_value(const completion *c, const sf_layout *earlier, const sf_type *type,
+sf_layout *made_as(const propagation *c, sf_value value);
+bool share_fits_value(const propagation *c, const sf_layout *earlier, const sf_type *type,
                       sf_share share, char *why);
 
 /* Says what a value should be, unless that is known; a split will spread. */
-void know_share(completion *c, sf_value value, sf_share share);
+void know_share(propagation *c, sf_value value, sf_share share);
 
-bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *strategy);
-void choose_strategy(completion *c, const sf_node *node, sf_strategy strategy);
+bool strategy_fits(const propagation *c, const sf_node *node, const sf_strategy *strategy);
+void choose_strategy(propagation *c, const sf_node *node, sf_strategy strategy);
 
 /* Lets the splits of a chosen node's tensors spread; of one tensor through a transparent node; all that are queued. */
-void spread_from(completion *c, const sf_node *node);
-void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share share);
-void spread_splits(completion *c);
+void propagate_from(propagation *c, const sf_node *node);
+void pass_through(propagation *c, const sf_node *node, uint32_t tensor, sf_share share);
+void propagate_splits(propagation *c);
 
 /* propagate_seeds.c: ops that were chosen, then products that pins decide. */
-sf_status choose_ops(completion *c);
-void spread_chosen(completion *c);
-void hold_products(completion *c);
-void list_pinned(completion *c);
-void spread_pin(completion *c, int pin);
+sf_status choose_ops(propagation *c);
+void propagate_chosen(propagation *c);
+void hold_products(propagation *c);
+void list_pinned(propagation *c);
+void propagate_pin(propagation *c, int pin);
 
 /* propagate_defaults.c */
-void choose_free(completion *c);
-void choose_rest(completion *c);
-void share_gathers(completion *c);
+void choose_free(propagation *c);
+void choose_rest(propagation *c);
+void share_gathers(propagation *c);
 
 #endif

@@ -9,7 +9,7 @@
 #include "ir/opdef.h"
 #include "op/op.h"
 
-bool sf_can_run_again(const sf_graph *graph, const sf_node *node)
+bool sf_can_recompute(const sf_graph *graph, const sf_node *node)
 {
     return node->phase == SF_FORWARD && node->noperands > 0 &&
            !sf_is(node, SF_OP_OPTIMIZATION_BARRIER) && !sf_node_has_effect(graph, node);
@@ -22,30 +22,31 @@ typedef struct handed {
     struct handed *next;
 } handed;
 
-typedef struct twinning {
+typedef struct cloning {
     const sf_graph *from;
     const sf_plan *plan;
-    const bool *again; /* by node of the step: it has a twin, */
-    const bool *twice; /* and where that is wanted on the way to others, one more; or NULL */
+    const bool *recomputed; /* by node of the step: it has a twin, */
+    const bool
+        *recomputed_per_part; /* and where that is wanted on the way to others, one more; or NULL */
     sf_graph *to;
     sf_plan *out;        /* once all nodes are there */
     sf_arena arena;      /* of what follows */
     sf_value *map;       /* by value of the step: itself */
-    sf_value *twins;     /* by value of the step: its twin, or SF_NONE; */
+    sf_value *clones;    /* by value of the step: its twin, or SF_NONE; */
     sf_value *passing;   /* and that on the way to others, of nodes that are `twice` */
     handed **kept;       /* by value of the step; */
     handed **inner;      /* and for twins of nodes that are `twice` */
     uint32_t *place;     /* by node of the step: where it stands in the top block */
-    uint32_t *node_of;   /* as in sf_twinned */
+    uint32_t *node_of;   /* as in sf_recomputed_step */
     sf_layout **layouts; /* by node of `to` */
     size_t count, node_capacity, layout_capacity;
     uint32_t *
         wanted; /* twins that are to be made: twice the place of the node, plus one on the way to others */
     size_t nwanted, wanted_capacity;
     sf_phase phase; /* of who wants them */
-} twinning;
+} cloning;
 
-static void note_node(twinning *t, const sf_node *added, uint32_t origin, sf_layout *layouts)
+static void note_node(cloning *t, const sf_node *added, uint32_t origin, sf_layout *layouts)
 {
     size_t count = t->count;
     SF_ASSERT(added->id >= count);
@@ -58,21 +59,21 @@ static void note_node(twinning *t, const sf_node *added, uint32_t origin, sf_lay
     t->layouts[added->id] = layouts;
 }
 
-static bool is_again(const twinning *t, sf_value value)
+static bool is_recomputed(const cloning *t, sf_value value)
 {
     const sf_node *maker = sf_maker(t->from, value);
-    return maker && t->again[maker->id];
+    return maker && t->recomputed[maker->id];
 }
 
-static bool is_twice(const twinning *t, const sf_node *node)
+static bool is_twice(const cloning *t, const sf_node *node)
 {
-    return t->twice && t->twice[node->id] && t->again[node->id];
+    return t->recomputed_per_part && t->recomputed_per_part[node->id] && t->recomputed[node->id];
 }
 
 /* Twins */
 
 /* What is there for twins, behind a barrier: a kept value, or a twin. */
-static sf_value hand_over(twinning *t, handed **list, sf_value value, sf_value there,
+static sf_value hand_over(cloning *t, handed **list, sf_value value, sf_value there,
                           const sf_layout *layout)
 {
     for (const handed *h = list[value]; h; h = h->next)
@@ -100,7 +101,7 @@ static sf_value hand_over(twinning *t, handed **list, sf_value value, sf_value t
     return h->value;
 }
 
-static const sf_node *add_like(twinning *t, const sf_node *node, const sf_value *operands,
+static const sf_node *add_like(cloning *t, const sf_node *node, const sf_value *operands,
                                sf_block *const *regions, sf_phase phase)
 {
     const sf_type **types = SF_ARRAY(&t->arena, node->nresults, const sf_type *);
@@ -117,7 +118,7 @@ static const sf_node *add_like(twinning *t, const sf_node *node, const sf_value 
     return added;
 }
 
-static sf_block **clone_regions(twinning *t, const sf_node *node)
+static sf_block **clone_regions(cloning *t, const sf_node *node)
 {
     sf_block **regions = SF_ARRAY(&t->arena, node->nregions, sf_block *);
     for (uint32_t r = 0; r < node->nregions; r++)
@@ -126,48 +127,48 @@ static sf_block **clone_regions(twinning *t, const sf_node *node)
 }
 
 /* Twins of this value for who is made for later phases, or passes something on: where they are noted. NULL: it is kept. */
-static sf_value *twin_of(const twinning *t, sf_value value, bool passes)
+static sf_value *clone_of(const cloning *t, sf_value value, bool passes)
 {
     const sf_node *maker = sf_maker(t->from, value);
-    if (!maker || !t->again[maker->id])
+    if (!maker || !t->recomputed[maker->id])
         return NULL;
-    return passes && is_twice(t, maker) ? &t->passing[value] : &t->twins[value];
+    return passes && is_twice(t, maker) ? &t->passing[value] : &t->clones[value];
 }
 
 /* Whether what the twin reads of nodes that are `twice` passes by: only twins of their own part are made from what stays. */
-static bool reads_passing(const twinning *t, const sf_node *node, bool passes)
+static bool reads_passing(const cloning *t, const sf_node *node, bool passes)
 {
     return passes || !is_twice(t, node);
 }
 
-static void add_twin(twinning *t, const sf_node *node, bool passes)
+static void add_clone(cloning *t, const sf_node *node, bool passes)
 {
     sf_value *operands = SF_ARRAY(&t->arena, node->noperands, sf_value);
     bool by_passing = reads_passing(t, node, passes);
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
         const sf_node *maker = sf_maker(t->from, value);
-        const sf_value *twin = twin_of(t, value, by_passing);
-        bool is_own = twin && (by_passing || is_twice(t, maker));
+        const sf_value *clone = clone_of(t, value, by_passing);
+        bool is_own = clone && (by_passing || is_twice(t, maker));
         operands[o] = is_own
-                          ? *twin
+                          ? *clone
                           : hand_over(t, by_passing ? t->kept : t->inner, value,
-                                      twin ? *twin : t->map[value], &t->plan->nodes[node->id][o]);
+                                      clone ? *clone : t->map[value], &t->plan->nodes[node->id][o]);
     }
     const sf_node *added = add_like(t, node, operands, clone_regions(t, node), t->phase);
     for (uint32_t r = 0; r < node->nresults; r++)
-        *twin_of(t, node->result + r, passes) = added->result + r;
+        *clone_of(t, node->result + r, passes) = added->result + r;
 }
 
-static void want_twin(twinning *t, sf_value value, bool passes)
+static void want_clone(cloning *t, sf_value value, bool passes)
 {
     enum { WANTED = SF_NONE - 1 };
-    const sf_value *twin = twin_of(t, value, passes);
-    if (!twin || *twin != SF_NONE)
+    const sf_value *clone = clone_of(t, value, passes);
+    if (!clone || *clone != SF_NONE)
         return;
     const sf_node *maker = sf_maker(t->from, value);
     for (uint32_t r = 0; r < maker->nresults; r++)
-        *twin_of(t, maker->result + r, passes) = WANTED;
+        *clone_of(t, maker->result + r, passes) = WANTED;
     SF_PUSH(&t->arena, t->wanted, t->nwanted, t->wanted_capacity,
             2 * t->place[maker->id] + (passes && is_twice(t, maker)));
 }
@@ -179,42 +180,42 @@ static int earlier_place(const void *a, const void *b)
 }
 
 /* All that the node reads of the forward pass is there a second time. */
-static void make_twins(twinning *t, const sf_node *node)
+static void make_clones(cloning *t, const sf_node *node)
 {
     t->nwanted = 0;
     t->phase = node->phase;
     for (uint32_t o = 0; o < node->noperands; o++)
-        want_twin(t, node->operands[o], false);
+        want_clone(t, node->operands[o], false);
     for (size_t i = 0; i < t->nwanted; i++) {
         const sf_node *wanted = sf_top_node(t->from, t->wanted[i] / 2);
         bool by_passing = reads_passing(t, wanted, t->wanted[i] % 2);
         for (uint32_t o = 0; o < wanted->noperands; o++)
-            want_twin(t, wanted->operands[o], by_passing);
+            want_clone(t, wanted->operands[o], by_passing);
     }
     if (t->nwanted > 0)
         qsort(t->wanted, t->nwanted, sizeof *t->wanted, earlier_place);
     for (size_t i = 0; i < t->nwanted; i++)
-        add_twin(t, sf_top_node(t->from, t->wanted[i] / 2), t->wanted[i] % 2);
+        add_clone(t, sf_top_node(t->from, t->wanted[i] / 2), t->wanted[i] % 2);
 }
 
 /* The step */
 
-static void copy_node(twinning *t, const sf_node *node)
+static void copy_node(cloning *t, const sf_node *node)
 {
     bool is_late = node->phase != SF_FORWARD;
     sf_value *operands = SF_ARRAY(&t->arena, node->noperands, sf_value);
     if (is_late)
-        make_twins(t, node);
+        make_clones(t, node);
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
-        operands[o] = is_late && is_again(t, value) ? t->twins[value] : t->map[value];
+        operands[o] = is_late && is_recomputed(t, value) ? t->clones[value] : t->map[value];
     }
     const sf_node *added = add_like(t, node, operands, clone_regions(t, node), node->phase);
     for (uint32_t r = 0; r < node->nresults; r++)
         t->map[node->result + r] = added->result + r;
 }
 
-static void copy_ends(twinning *t)
+static void copy_ends(cloning *t)
 {
     const sf_block *top = t->from->top;
     sf_value *results = SF_ARRAY(&t->arena, top->nresults, sf_value);
@@ -227,7 +228,7 @@ static void copy_ends(twinning *t)
             t->to->arguments[i].gradient = t->map[t->to->arguments[i].gradient];
 }
 
-static sf_plan *carry_plan(const twinning *t)
+static sf_plan *carry_plan(const cloning *t)
 {
     const sf_plan *plan = t->plan;
     const sf_block *top = t->from->top, *new_top = t->to->top;
@@ -245,39 +246,42 @@ static sf_plan *carry_plan(const twinning *t)
     for (sf_value v = 0; v < t->from->nvalues; v++)
         if (t->map[v] != SF_NONE)
             out->pinned[t->map[v]] = plan->pinned[v];
-    sf_plan_copy_turns(plan, out);
+    sf_plan_copy_microbatches(plan, out);
     return out;
 }
 
 /* What another stage of a pipeline reads is there, where it came: who reads it keeps it, and does not have it sent again. */
 static const bool *find_again(const sf_graph *graph, const sf_plan *plan, sf_arena *arena)
 {
-    bool *again = sf_arena_copy(arena, plan->again, graph->nnodes * sizeof *again);
+    bool *recomputed = sf_arena_copy(arena, plan->recomputed, graph->nnodes * sizeof *recomputed);
     const sf_stages *stages = plan->pipeline ? &plan->pipeline->stages : NULL;
     for (uint32_t i = 0; stages && i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         for (uint32_t o = 0; o < node->noperands && !stages->anywhere[node->id]; o++) {
             const sf_node *maker = sf_maker(graph, node->operands[o]);
             if (maker && stages->of_node[maker->id] != stages->of_node[node->id])
-                again[maker->id] = again[maker->id] && stages->anywhere[maker->id];
+                recomputed[maker->id] = recomputed[maker->id] && stages->anywhere[maker->id];
         }
     }
-    return again;
+    return recomputed;
 }
 
-sf_twinned sf_twin_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool)
+sf_recomputed_step sf_recompute_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool)
 {
     const sf_block *top = graph->top;
-    twinning t = {.from = graph, .plan = plan, .twice = plan->twice, .to = sf_graph_new(pool)};
-    t.again = find_again(graph, plan, &t.arena);
+    cloning t = {.from = graph,
+                 .plan = plan,
+                 .recomputed_per_part = plan->recomputed_per_part,
+                 .to = sf_graph_new(pool)};
+    t.recomputed = find_again(graph, plan, &t.arena);
     t.map = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
-    t.twins = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
+    t.clones = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
     t.passing = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
     t.kept = SF_ARRAY(&t.arena, graph->nvalues, handed *);
     t.inner = SF_ARRAY(&t.arena, graph->nvalues, handed *);
     t.place = SF_ARRAY(&t.arena, graph->nnodes, uint32_t);
     for (sf_value v = 0; v < graph->nvalues; v++)
-        t.map[v] = t.twins[v] = t.passing[v] = SF_NONE;
+        t.map[v] = t.clones[v] = t.passing[v] = SF_NONE;
     for (uint32_t i = 0; i < top->narguments; i++)
         t.map[top->arguments[i]] =
             sf_block_argument(t.to, t.to->top, sf_type_of(graph, top->arguments[i]));
@@ -286,22 +290,22 @@ sf_twinned sf_twin_step(const sf_graph *graph, const sf_plan *plan, sf_pool *poo
         copy_node(&t, graph->nodes[top->nodes[i]]);
     }
     copy_ends(&t);
-    sf_twinned out = {.graph = t.to, .plan = carry_plan(&t)};
+    sf_recomputed_step out = {.graph = t.to, .plan = carry_plan(&t)};
     out.node_of = sf_arena_copy(&out.plan->arena, t.node_of, t.count * sizeof *t.node_of);
     sf_arena_free(&t.arena);
     return out;
 }
 
-void sf_twinned_free(sf_twinned *twinned)
+void sf_recomputed_step_free(sf_recomputed_step *recomputed_step)
 {
-    sf_plan_free(twinned->plan);
-    sf_graph_free(twinned->graph);
-    *twinned = (sf_twinned){0};
+    sf_plan_free(recomputed_step->plan);
+    sf_graph_free(recomputed_step->graph);
+    *recomputed_step = (sf_recomputed_step){0};
 }
 
 /* Checking */
 
-sf_value sf_twin_of_what(const sf_graph *graph, const sf_twinned *t, sf_value value)
+sf_value sf_recomputed_of(const sf_graph *graph, const sf_recomputed_step *t, sf_value value)
 {
     const sf_node *maker = sf_maker(t->graph, value);
     while (maker && t->node_of[maker->id] == SF_NONE && maker->noperands == 1) {
@@ -316,13 +320,13 @@ sf_value sf_twin_of_what(const sf_graph *graph, const sf_twinned *t, sf_value va
 
 typedef struct checking {
     const sf_graph *graph;
-    const sf_twinned *t;
+    const sf_recomputed_step *t;
     sf_value *inner; /* by value of the twinned graph, inside of regions: that of the step */
 } checking;
 
 static sf_value what_is(const checking *c, sf_value value)
 {
-    return c->inner[value] != SF_NONE ? c->inner[value] : sf_twin_of_what(c->graph, c->t, value);
+    return c->inner[value] != SF_NONE ? c->inner[value] : sf_recomputed_of(c->graph, c->t, value);
 }
 
 static bool are_same_values(const checking *c, uint32_t count, const sf_value *ours,
@@ -394,21 +398,21 @@ static sf_status check_nodes(checking *c, sf_diag *diag)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->t->graph, i);
         if (!is_of_step(c, node))
-            return sf_fail(diag, SF_EWRONG, node->loc,
+            return sf_fail(diag, SF_EMISMATCH, node->loc,
                            "recompute: %s in %s is not what the step has", node->def->name,
                            node->scope->path);
     }
     if (top->nresults != c->graph->top->nresults)
-        return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "recompute: %u results, and the step has %u",
+        return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "recompute: %u results, and the step has %u",
                        top->nresults, c->graph->top->nresults);
     for (uint32_t i = 0; i < top->nresults; i++)
         if (what_is(c, top->results[i]) != c->graph->top->results[i])
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                            "recompute: result %u is not that of the step", i);
     return SF_OK;
 }
 
-sf_status sf_check_twins(const sf_graph *graph, const sf_twinned *t, sf_diag *diag)
+sf_status sf_check_recomputed(const sf_graph *graph, const sf_recomputed_step *t, sf_diag *diag)
 {
     checking c = {.graph = graph, .t = t};
     c.inner = sf_alloc(t->graph->nvalues * sizeof *c.inner);

@@ -23,24 +23,26 @@
 
 /* Whether a node may be marked: it is of the forward pass, and to run it twice does nothing but take time. A loop may be,
  * as a whole. */
-bool sf_can_run_again(const sf_graph *graph, const sf_node *node);
+bool sf_can_recompute(const sf_graph *graph, const sf_node *node);
 
 /* The step with twins, and the plan for it: twins have the layouts of what they are twins of. */
-typedef struct sf_twinned {
+typedef struct sf_recomputed_step {
     sf_graph *graph;
     sf_plan *plan;
     uint32_t *
         node_of; /* by node of `graph`: that of the step; SF_NONE: a barrier. In the plan's arena */
-} sf_twinned;
+} sf_recomputed_step;
 
 /* The graph's pool is `pool`, that of the step or derived from it. Inside of regions the plan says nothing. */
-sf_twinned sf_twin_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool);
-void sf_twinned_free(sf_twinned *twinned);
+sf_recomputed_step sf_recompute_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool);
+void sf_recomputed_step_free(sf_recomputed_step *recomputed_step);
 
 /* What a value of the step with twins is in the step; SF_NONE where it is nothing there. */
-sf_value sf_twin_of_what(const sf_graph *graph, const sf_twinned *twinned, sf_value value);
+sf_value sf_recomputed_of(const sf_graph *graph, const sf_recomputed_step *recomputed_step,
+                          sf_value value);
 
-/* Whether it is the step: node by node the same op on the same values. SF_EWRONG names the first that is not. */
-sf_status sf_check_twins(const sf_graph *graph, const sf_twinned *twinned, sf_diag *diag);
+/* Whether it is the step: node by node the same op on the same values. SF_EMISMATCH names the first that is not. */
+sf_status sf_check_recomputed(const sf_graph *graph, const sf_recomputed_step *recomputed_step,
+                              sf_diag *diag);
 
 #endif

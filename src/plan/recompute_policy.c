@@ -42,10 +42,10 @@ static bool is_partial(const choosing *c, const sf_node *node)
 }
 
 /* A loop takes long, and what it makes is mostly all that its backward pass reads: only the text may want it. */
-static bool can_be_again(const choosing *c, const sf_node *node)
+static bool can_be_recomputed(const choosing *c, const sf_node *node)
 {
-    return sf_can_run_again(c->graph, node) && !c->is_fixed[node->id] && !is_partial(c, node) &&
-           (node->nregions == 0 || node->again);
+    return sf_can_recompute(c->graph, node) && !c->is_fixed[node->id] && !is_partial(c, node) &&
+           (node->nregions == 0 || node->recomputed);
 }
 
 /* Marking */
@@ -71,8 +71,8 @@ static void mark_layers(choosing *c)
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        c->plan->again[node->id] = c->layers.of[node->id] != SF_NO_LAYER && can_be_again(c, node) &&
-                                   !leaves(c, &c->layers, node);
+        c->plan->recomputed[node->id] = c->layers.of[node->id] != SF_NO_LAYER &&
+                                        can_be_recomputed(c, node) && !leaves(c, &c->layers, node);
     }
 }
 
@@ -82,20 +82,22 @@ static void mark_layers(choosing *c)
 static void mark_parts(choosing *c)
 {
     const sf_block *top = c->graph->top;
-    bool *again = c->plan->again;
+    bool *recomputed = c->plan->recomputed;
     sf_layers parts = sf_find_layer_parts(c->graph, c->is_fixed, &c->light, &c->layers, &c->arena);
     bool *goes_on = SF_ARRAY(&c->arena, (size_t)parts.count + 1, bool);
-    c->plan->twice = SF_ARRAY(&c->plan->arena, c->graph->nnodes, bool);
+    c->plan->recomputed_per_part = SF_ARRAY(&c->plan->arena, c->graph->nnodes, bool);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         bool is_left = parts.of[node->id] != SF_NO_LAYER && leaves(c, &parts, node);
-        c->plan->twice[node->id] = again[node->id] && !is_left;
-        goes_on[parts.of[node->id]] = goes_on[parts.of[node->id]] || (again[node->id] && is_left);
+        c->plan->recomputed_per_part[node->id] = recomputed[node->id] && !is_left;
+        goes_on[parts.of[node->id]] =
+            goes_on[parts.of[node->id]] || (recomputed[node->id] && is_left);
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         uint32_t part = parts.of[node->id];
-        c->plan->twice[node->id] = c->plan->twice[node->id] && part != SF_NO_LAYER && goes_on[part];
+        c->plan->recomputed_per_part[node->id] =
+            c->plan->recomputed_per_part[node->id] && part != SF_NO_LAYER && goes_on[part];
     }
 }
 
@@ -107,9 +109,9 @@ static bool is_wanted(const choosing *c, const sf_node *node)
         sf_value value = node->result + r;
         for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
             uint32_t user = c->uses.at[u].node;
-            is_wanted =
-                is_wanted || (user != SF_NONE &&
-                              (c->graph->nodes[user]->phase != SF_FORWARD || c->plan->again[user]));
+            is_wanted = is_wanted ||
+                        (user != SF_NONE &&
+                         (c->graph->nodes[user]->phase != SF_FORWARD || c->plan->recomputed[user]));
         }
     }
     return is_wanted;
@@ -122,10 +124,11 @@ static void drop_unwanted(choosing *c)
     const sf_block *top = c->graph->top;
     for (uint32_t i = top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (c->plan->again[node->id])
-            c->plan->again[node->id] = is_wanted(c, node);
-        if (c->plan->twice)
-            c->plan->twice[node->id] = c->plan->twice[node->id] && c->plan->again[node->id];
+        if (c->plan->recomputed[node->id])
+            c->plan->recomputed[node->id] = is_wanted(c, node);
+        if (c->plan->recomputed_per_part)
+            c->plan->recomputed_per_part[node->id] =
+                c->plan->recomputed_per_part[node->id] && c->plan->recomputed[node->id];
     }
 }
 
@@ -135,7 +138,7 @@ static sf_status mark_as_text(choosing *c)
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        c->plan->again[node->id] = node->again && can_be_again(c, node);
+        c->plan->recomputed[node->id] = node->recomputed && can_be_recomputed(c, node);
     }
     return SF_OK;
 }
@@ -192,11 +195,11 @@ static sf_status mark_by_layer(choosing *c)
     if (c->layers.count < 2) {
         int64_t bytes;
         const sf_node *loop = find_keeping_loop(c, &bytes);
-        sf_fail(c->diag, SF_EWRONG, loop ? loop->loc : SF_NOWHERE,
+        sf_fail(c->diag, SF_EMISMATCH, loop ? loop->loc : SF_NOWHERE,
                 "recompute: no layers are seen in this step: neither scopes that are counted nor "
                 "places where its forward pass is narrow%s",
                 loop ? "; this loop, which stays, is not looked into" : "");
-        return loop ? hint_at_unrolling(loop, c->diag) : SF_EWRONG;
+        return loop ? hint_at_unrolling(loop, c->diag) : SF_EMISMATCH;
     }
     mark_layers(c);
     return SF_OK;
@@ -223,7 +226,7 @@ static sf_status mark_cheap(choosing *c)
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        c->plan->again[node->id] = can_be_again(c, node) && is_cheap(c, node);
+        c->plan->recomputed[node->id] = can_be_recomputed(c, node) && is_cheap(c, node);
     }
     return SF_OK;
 }
@@ -239,7 +242,7 @@ static sf_status mark_fully(choosing *c)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         if (c->layers.of[node->id] == SF_NO_LAYER)
-            c->plan->again[node->id] = can_be_again(c, node) && is_cheap(c, node);
+            c->plan->recomputed[node->id] = can_be_recomputed(c, node) && is_cheap(c, node);
     }
     if (c->in_parts)
         mark_parts(c);
@@ -327,11 +330,11 @@ sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, s
                   .in_parts = how && strcmp(how, "parts") == 0};
     bool as_text = !how || strcmp(how, "text") == 0;
     how = as_text ? "text" : how;
-    plan->again = plan->twice = NULL;
+    plan->recomputed = plan->recomputed_per_part = NULL;
     plan->recompute = "";
-    if (strcmp(how, "none") == 0 || (as_text && !sf_text_has_again(graph)))
+    if (strcmp(how, "none") == 0 || (as_text && !sf_text_has_recompute(graph)))
         return SF_OK;
-    plan->again = SF_ARRAY(&plan->arena, graph->nnodes, bool);
+    plan->recomputed = SF_ARRAY(&plan->arena, graph->nnodes, bool);
     plan->recompute = sf_arena_string(&plan->arena, how, strlen(how));
     open_choosing(&c);
     sf_status status = as_text                           ? mark_as_text(&c)
@@ -348,51 +351,54 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *ho
 {
     choosing c = {.graph = graph, .plan = plan};
     SF_TRY(sf_plan_spare(graph, plan, how, diag));
-    if (!plan->again)
+    if (!plan->recomputed)
         return SF_OK;
     c.uses = sf_uses_of(graph, &c.arena);
     drop_unwanted(&c);
-    plan->twice = plan->twice && memchr(plan->twice, 1, graph->nnodes) ? plan->twice : NULL;
+    plan->recomputed_per_part =
+        plan->recomputed_per_part && memchr(plan->recomputed_per_part, 1, graph->nnodes)
+            ? plan->recomputed_per_part
+            : NULL;
     sf_arena_free(&c.arena);
     return SF_OK;
 }
 
-const bool *sf_again_by(const sf_graph *graph, const char *how, sf_arena *arena)
+const bool *sf_recomputed_by(const sf_graph *graph, const char *how, sf_arena *arena)
 {
     sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
     bool *out = NULL;
-    if (sf_plan_recompute(graph, plan, how, NULL) == SF_OK && plan->again)
-        out = sf_arena_copy(arena, plan->again, graph->nnodes * sizeof *out);
+    if (sf_plan_recompute(graph, plan, how, NULL) == SF_OK && plan->recomputed)
+        out = sf_arena_copy(arena, plan->recomputed, graph->nnodes * sizeof *out);
     sf_plan_free(plan);
     return out;
 }
 
-bool sf_text_has_again(const sf_graph *graph)
+bool sf_text_has_recompute(const sf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        if (node->again && sf_can_run_again(graph, node))
+        if (node->recomputed && sf_can_recompute(graph, node))
             return true;
     }
     return false;
 }
 
-sf_twinned sf_twin_as_text(const sf_graph *graph)
+sf_recomputed_step sf_recompute_as_text(const sf_graph *graph)
 {
     sf_pool *pool = sf_pool_derive(graph->pool);
     sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
     sf_plan_recompute(graph, plan, NULL, NULL);
-    sf_twinned twinned = sf_twin_step(graph, plan, pool);
+    sf_recomputed_step recomputed_step = sf_recompute_step(graph, plan, pool);
     sf_plan_free(plan);
     sf_pool_release(pool);
-    return twinned;
+    return recomputed_step;
 }
 
 void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
 {
     choosing c = {.graph = graph};
     int64_t bytes;
-    if (!plan->again || strcmp(plan->recompute, "text") == 0)
+    if (!plan->recomputed || strcmp(plan->recompute, "text") == 0)
         return;
     c.uses = sf_uses_of(graph, &c.arena);
     const sf_node *loop = find_keeping_loop(&c, &bytes);
@@ -415,10 +421,10 @@ uint32_t sf_count_layers(const sf_graph *graph)
     return c.layers.count;
 }
 
-uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan)
+uint32_t sf_count_recomputed(const sf_graph *graph, const sf_plan *plan)
 {
     uint32_t count = 0;
-    for (uint32_t n = 0; plan->again && n < graph->nnodes; n++)
-        count += plan->again[n];
+    for (uint32_t n = 0; plan->recomputed && n < graph->nnodes; n++)
+        count += plan->recomputed[n];
     return count;
 }

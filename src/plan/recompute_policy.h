@@ -22,18 +22,18 @@
 
 #include "plan/recompute_clone.h"
 
-/* Fills plan->again: each node that is marked has a twin. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
+/* Fills plan->again: each node that is marked has a twin. SF_EMISMATCH where there are no layers, SF_EUSAGE where a scope matches nothing. */
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
 
 /* The same with what no later phase asks for, too: for estimates, where it may stand in memory for what one does ask for. */
 sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
 
 /* By node: what the word means in a step that nothing splits; NULL: nothing, as where it means nothing there. In the arena. */
-const bool *sf_again_by(const sf_graph *graph, const char *how, sf_arena *arena);
+const bool *sf_recomputed_by(const sf_graph *graph, const char *how, sf_arena *arena);
 
 /* Whether the text computes anything again, and the step on one device where it does. */
-bool sf_text_has_again(const sf_graph *graph);
-sf_twinned sf_twin_as_text(const sf_graph *graph);
+bool sf_text_has_recompute(const sf_graph *graph);
+sf_recomputed_step sf_recompute_as_text(const sf_graph *graph);
 
 /* Layers that it sees in a step: what N of "full:N" may usefully be up to. */
 uint32_t sf_count_layers(const sf_graph *graph);
@@ -42,6 +42,6 @@ uint32_t sf_count_layers(const sf_graph *graph);
 void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *diag);
 
 /* How many nodes are computed again. */
-uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan);
+uint32_t sf_count_recomputed(const sf_graph *graph, const sf_plan *plan);
 
 #endif

@@ -75,7 +75,7 @@ sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, sf_layout *
     bool *fixed = SF_ARRAY(&out->plan->arena, out->graph->nnodes, bool);
     if (said)
         take_said(whole, said, node->regions[region], out->graph->top, out, fixed);
-    sf_status status = sf_plan_complete_around(out->graph, out->plan, fixed, diag);
+    sf_status status = sf_plan_propagate_around(out->graph, out->plan, fixed, diag);
     if (status != SF_OK)
         sf_region_plan_free(out);
     return status;

@@ -16,7 +16,7 @@ static bool is_plain_update(const sf_node *node)
 /* Ranks along an axis that is called idle are there to do the same as others: where more would not be faster. */
 static bool is_idle(const sf_axis *axis)
 {
-    return strncmp(axis->name, SF_IDLE_AXIS, strlen(SF_IDLE_AXIS)) == 0;
+    return strncmp(axis->name, SF_UNUSED_AXIS, strlen(SF_UNUSED_AXIS)) == 0;
 }
 
 /* Who would do the same where nothing is split. Groups of a pipeline have stages of their own. */

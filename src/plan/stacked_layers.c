@@ -40,7 +40,8 @@ static bool *find_whole(const sf_plan *plan, const sf_graph *graph, const sf_sta
 }
 
 /* Who has which row of an argument; NULL where one group has all, or several together have one. */
-static const sf_deal *deal_argument(sf_plan *plan, const sf_graph *graph, uint32_t argument)
+static const sf_row_partition *partition_argument(sf_plan *plan, const sf_graph *graph,
+                                                  uint32_t argument)
 {
     const sf_pipeline *pipeline = plan->pipeline;
     const uint32_t *of_row = pipeline->stages.of_row[argument];
@@ -52,11 +53,11 @@ static const sf_deal *deal_argument(sf_plan *plan, const sf_graph *graph, uint32
             return NULL;
         to[row] = (uint8_t)__builtin_ctzll(hosts);
     }
-    const sf_deal *deal = sf_deal_new(count, to, &plan->arena);
-    return sf_is_several(sf_deal_hands(deal)) ? deal : NULL;
+    const sf_row_partition *partition = sf_row_partition_new(count, to, &plan->arena);
+    return sf_is_several(sf_row_partition_owners(partition)) ? partition : NULL;
 }
 
-void sf_plan_deal_stacks(sf_plan *plan, const sf_graph *graph)
+void sf_plan_partition_stacks(sf_plan *plan, const sf_graph *graph)
 {
     const sf_block *top = graph->top;
     sf_arena scratch = {0};
@@ -64,10 +65,11 @@ void sf_plan_deal_stacks(sf_plan *plan, const sf_graph *graph)
     const bool *whole = find_whole(plan, graph, &stacks, &scratch);
     for (uint32_t i = 0; i < top->narguments; i++) {
         uint32_t stack = stacks.of_value[top->arguments[i]], next = graph->arguments[i].next;
-        const sf_deal *deal =
-            stack != SF_NONE && whole[stack] ? deal_argument(plan, graph, i) : NULL;
-        sf_share share = {.on = deal ? sf_deal_hands(deal) : 0, .deal = deal};
-        if (!deal)
+        const sf_row_partition *partition =
+            stack != SF_NONE && whole[stack] ? partition_argument(plan, graph, i) : NULL;
+        sf_share share = {.on = partition ? sf_row_partition_owners(partition) : 0,
+                          .partition = partition};
+        if (!partition)
             continue;
         plan->arguments[i].axes[plan->pipeline->axis] = share;
         if (next != SF_NONE)
@@ -76,12 +78,12 @@ void sf_plan_deal_stacks(sf_plan *plan, const sf_graph *graph)
     sf_arena_free(&scratch);
 }
 
-const sf_deal *sf_plan_deal_of(const sf_plan *plan, const sf_graph *graph, const sf_stacks *stacks,
-                               uint32_t stack)
+const sf_row_partition *sf_plan_row_partition_of(const sf_plan *plan, const sf_graph *graph,
+                                                 const sf_stacks *stacks, uint32_t stack)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (stacks->of_value[graph->top->arguments[i]] == stack)
-            return plan->arguments[i].axes[plan->pipeline->axis].deal;
+            return plan->arguments[i].axes[plan->pipeline->axis].partition;
     return NULL;
 }
 
@@ -134,7 +136,7 @@ static void count_stacks(const stacking *s, sf_stacked *out)
             continue;
         int64_t bytes = sf_type_bytes(sf_argument_type(s->graph, i));
         out->of += bytes;
-        if (s->plan->arguments[i].axes[s->plan->pipeline->axis].deal ||
+        if (s->plan->arguments[i].axes[s->plan->pipeline->axis].partition ||
             (find_slicers(s, i) & ~sf_pipeline_holders(s->plan->pipeline, s->graph, i)) == 0)
             continue;
         out->first = out->count++ == 0 ? i : out->first;

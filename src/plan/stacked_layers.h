@@ -13,11 +13,11 @@
 #include "plan/plan.h"
 
 /* The plan has a pipeline, and its state is placed. */
-void sf_plan_deal_stacks(sf_plan *plan, const sf_graph *graph);
+void sf_plan_partition_stacks(sf_plan *plan, const sf_graph *graph);
 
 /* How the plan deals out the rows of a stack; NULL: it does not. */
-const sf_deal *sf_plan_deal_of(const sf_plan *plan, const sf_graph *graph, const sf_stacks *stacks,
-                               uint32_t stack);
+const sf_row_partition *sf_plan_row_partition_of(const sf_plan *plan, const sf_graph *graph,
+                                                 const sf_stacks *stacks, uint32_t stack);
 
 /* Parameters whose slices several groups read, and that are not dealt out: how many, the first of them, and the bytes of
  * these and of all parameters. Nothing, where the plan has no pipeline. */

@@ -144,7 +144,7 @@ static sf_status check_lives(checking *c, const life *all)
         const sf_buffer *buffer = &p->buffers[b];
         if (!has_gaps(buffer, &all[b]) || buffer->last != all[b].last ||
             buffer->is_result != is_result[b])
-            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
                            "program: buffer %u does not live when it is announced to", b);
     }
     return SF_OK;
@@ -230,7 +230,7 @@ static sf_status check_peak(const checking *c, const int64_t *peaks)
     int64_t state = 0, host = 0, constants = constants_of(p);
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         if (p->arena_bytes[space] != peaks[space])
-            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
                            "program: an arena of %" PRId64 " bytes is announced, and %" PRId64
                            " are used",
                            p->arena_bytes[space], peaks[space]);
@@ -240,12 +240,12 @@ static sf_status check_peak(const checking *c, const int64_t *peaks)
     }
     bool is_body = !p->argument_types; /* its arguments are memory of the program around it */
     if (!is_body && (state != p->state_bytes || host != p->host_state_bytes))
-        return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
                        "program: %" PRId64
                        " bytes of arguments are announced, and there are %" PRId64,
                        p->state_bytes + p->host_state_bytes, state + host);
     if (constants != p->constant_bytes)
-        return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
                        "program: %" PRId64
                        " bytes of constants are announced, and there are %" PRId64,
                        p->constant_bytes, constants);
@@ -318,7 +318,8 @@ static sf_status check_flow(checking *c)
     }
     for (uint32_t i = 0; i < p->nresults; i++)
         if (!written[p->results[i].buffer] && p->buffers[p->results[i].buffer].bytes > 0)
-            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "program: nothing makes result %u", i);
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE, "program: nothing makes result %u",
+                           i);
     return SF_OK;
 }
 
@@ -356,9 +357,9 @@ static sf_status check_open(racing *r, uint32_t index, const sf_view *view, bool
     const checking *c = r->c;
     const sf_program *p = c->p;
     const sf_inst *inst = &p->insts[index];
-    uint32_t behind = inst->stream == 0 ? index + 1 : r->seen[inst->stream];
+    uint32_t after = inst->stream == 0 ? index + 1 : r->seen[inst->stream];
     for (const user *u = r->open[buffer]; u; u = u->next) {
-        bool ended = u->inst == index || (c->ends[u->inst] != SF_NONE && c->ends[u->inst] < behind);
+        bool ended = u->inst == index || (c->ends[u->inst] != SF_NONE && c->ends[u->inst] < after);
         if ((writes || u->writes) && !ended && !inst_waits_for(c, inst, u->inst) &&
             sf_insts_meet(&p->insts[u->inst], u->view, inst, view))
             return sf_inst_fail(
@@ -463,24 +464,26 @@ static sf_status check_signature(const checking *c)
 {
     const sf_program *p = c->p;
     if (p->nstreams == 0 || p->streams[0].kind != SF_STREAM_COMPUTE || p->narguments > p->nbuffers)
-        return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "program: it has no stream to compute on");
+        return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
+                       "program: it has no stream to compute on");
     for (uint32_t i = 0; i < p->nbuffers; i++)
         if (p->buffers[i].is_lent &&
             (i >= p->narguments || p->buffers[i].space != SF_SPACE_DEVICE || !p->argument_types))
-            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
                            "program: buffer %u is lent, and is no argument on the device", i);
     for (uint32_t i = 0; i < p->narguments; i++) {
         if (p->buffers[i].home != SF_HOME_ARGUMENT || p->buffers[i].argument != i)
-            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
                            "program: buffer %u is not that of argument %u", i, i);
         if (p->next[i] != SF_NONE &&
             (p->next[i] >= p->nresults || p->results[p->next[i]].buffer != i))
-            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
                            "program: the next value of argument %u does not stand there", i);
     }
     for (uint32_t i = 0; i < p->nresults; i++)
         if (!sf_result_fits(p, i))
-            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "program: result %u stands nowhere", i);
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE, "program: result %u stands nowhere",
+                           i);
     return SF_OK;
 }
 

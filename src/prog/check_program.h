@@ -19,11 +19,11 @@
 
 #include "prog/program.h"
 
-/* SF_EWRONG, naming the instruction and what is wrong with it. Bodies are checked, too. */
+/* SF_EMISMATCH, naming the instruction and what is wrong with it. Bodies are checked, too. */
 sf_status sf_program_check(const sf_program *program, sf_diag *diag);
 
 /* Whether two ranks of a mesh come to the same collectives in the same order, with the same parts: otherwise they
- * would wait for each other. SF_EWRONG, naming the first that differs. */
+ * would wait for each other. SF_EMISMATCH, naming the first that differs. */
 sf_status sf_program_match(const sf_program *a, const sf_program *b, sf_diag *diag);
 
 #endif

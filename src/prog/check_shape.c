@@ -14,7 +14,8 @@ sf_status sf_inst_fail(const sf_program *program, uint32_t index, sf_diag *diag,
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return sf_fail(diag, SF_EWRONG, inst->origin.loc, "program: instruction %u, %s%s%s: %s", index,
+    return sf_fail(diag, SF_EMISMATCH, inst->origin.loc, "program: instruction %u, %s%s%s: %s",
+                   index,
                    (unsigned)inst->kind < SF_INST_KIND_COUNT ? sf_inst_kind_name(inst->kind) : "?",
                    *inst->origin.scope ? " in " : "", inst->origin.scope, text);
 }

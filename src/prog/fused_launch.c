@@ -66,7 +66,7 @@ static void note_touched(bunching *b, const sf_inst *inst)
         b->written[inst->out[i].buffer] = b->first + 1;
 }
 
-uint32_t *sf_bunches_of(const sf_program *p, char *const *places, sf_arena *arena)
+uint32_t *sf_fused_launches_of(const sf_program *p, char *const *places, sf_arena *arena)
 {
     sf_arena scratch = {0};
     bunching b = {.p = p, .places = places};

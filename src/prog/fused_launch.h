@@ -15,6 +15,6 @@ bool sf_is_small_loop(const sf_program *program, const sf_inst *inst);
 
 /* By instruction: the first of its bunch, which is a stretch of the list; itself, where it is alone. `places`: by buffer, where it
  * stands; NULL: no two stand in the same memory. In the arena. */
-uint32_t *sf_bunches_of(const sf_program *program, char *const *places, sf_arena *arena);
+uint32_t *sf_fused_launches_of(const sf_program *program, char *const *places, sf_arena *arena);
 
 #endif

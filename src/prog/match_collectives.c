@@ -51,7 +51,7 @@ static sf_status match(const sf_program *a, const collectives *of_a, const sf_pr
         const sf_inst *x = i < of_a->count ? of_a->at[i] : NULL;
         const sf_inst *y = i < of_b->count ? of_b->at[i] : NULL;
         if (!x || !y || !same_collective(x, y))
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                            "program: collective %zu is %s of %s on rank %d, but %s of %s on rank "
                            "%d: they would wait for each other",
                            i, kind_of(x), what_of(x), a->rank, kind_of(y), what_of(y), b->rank);

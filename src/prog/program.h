@@ -180,7 +180,7 @@ typedef struct sf_nest {
                        an empty buffer there */
     double *runs; /* by body: how often it runs when the instruction runs once (op/flops.h) */
     int64_t
-        turns; /* WHILE: how often bodies[1] runs, where that is certain and bodies[0] does nothing but say so, so that
+        trips; /* WHILE: how often bodies[1] runs, where that is certain and bodies[0] does nothing but say so, so that
                     nobody has to ask it; else -1 */
 } sf_nest;
 

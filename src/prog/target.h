@@ -27,8 +27,8 @@ typedef struct sf_target {
     int64_t longest_row;
 
     /* A loop computes a value of another again, rather than that both store and load it, if that takes so many
-     * ops at most, and so many of them functions like exp. At most SF_MOST_AGAIN. */
-    int most_again, most_functions;
+     * ops at most, and so many of them functions like exp. At most SF_MOST_RECOMPUTED. */
+    int most_recomputed, most_functions;
 
     /* The same of functions where somebody wants all that is one loop to be one, whether it is better or not: less is kept. */
     int asked_functions;
@@ -62,7 +62,7 @@ typedef struct sf_target {
 
     /* A product of f32 that is rounded is slow where both factors are summed over what lies apart: one of them is turned before,
      * from so many flops on, and so many more for each of its elements; 0: none is. */
-    double turn_flops, turn_element;
+    double transpose_flops, transpose_element;
 
     /* Buffers of the arena stand at multiples of this, a power of two. */
     int64_t align;
@@ -73,7 +73,7 @@ typedef struct sf_target {
 
     /* Whether factors of that type have to have what is summed side by side, and are no images; NULL: there are none such. Others are
      * turned by a copy first. */
-    bool (*turns)(sf_dtype dtype);
+    bool (*transposes)(sf_dtype dtype);
 
     /* The engine's kernel for an op that is no loop, product or convolution, on contiguous tensors, and the
      * variant of it, which are handed to the engine with the instruction; NULL: that of the op table. */
@@ -87,6 +87,6 @@ typedef struct sf_target {
     int64_t (*scratch)(const struct sf_program *program, int threads);
 } sf_target;
 
-enum { SF_MOST_AGAIN = 32 };
+enum { SF_MOST_RECOMPUTED = 32 };
 
 #endif

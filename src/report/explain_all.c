@@ -22,12 +22,12 @@ static const sf_prediction *prediction_of(const sf_explanation *e)
 /* What was found for this cluster fits as it was lowered; of others the estimate tells. */
 static bool plan_fits(const sf_explanation *e)
 {
-    return prediction_of(e) || sf_rank_fits(e->told->price.memory, sf_costs_memory(e->costs));
+    return prediction_of(e) || sf_rank_fits(e->simulated->price.memory, sf_costs_memory(e->costs));
 }
 
 static sf_messages messages_of(const sf_explanation *e)
 {
-    return (sf_messages){e->told->price.nmessages, e->told->price.message_bytes};
+    return (sf_messages){e->simulated->price.nmessages, e->simulated->price.message_bytes};
 }
 
 /* Text ------------------------------------------------------------------------------------------- */
@@ -37,9 +37,9 @@ static void put_nodes(const sf_prediction *predicted, sf_buf *out)
 {
     if (predicted && *predicted->nodes)
         sf_buf_printf(out, "  on nodes %s\n", predicted->nodes);
-    for (int i = 0; predicted && i < predicted->nidle; i++)
-        sf_buf_printf(out, "  left out %s on nodes %s: %s\n", predicted->idle[i].what,
-                      predicted->idle[i].nodes, predicted->idle[i].why);
+    for (int i = 0; predicted && i < predicted->nunused; i++)
+        sf_buf_printf(out, "  left out %s on nodes %s: %s\n", predicted->unused[i].what,
+                      predicted->unused[i].nodes, predicted->unused[i].why);
 }
 
 static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
@@ -57,7 +57,7 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
     sf_in_time_text(plan, e->graph, 8, out);
-    if (strstr(mesh.text, SF_IDLE_AXIS))
+    if (strstr(mesh.text, SF_UNUSED_AXIS))
         sf_buf_puts(out,
                     "  idle     ranks along it do the same: more of them at work on one step would "
                     "not make it faster\n");
@@ -66,7 +66,7 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
 
 static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
 {
-    const sf_price *price = &e->told->price;
+    const sf_price *price = &e->simulated->price;
     const sf_prediction *predicted = prediction_of(e);
     sf_heading(out, style, "time of a step");
     sf_buf_printf(out, "  compute  %s\n", sf_text_seconds(price->compute).at);
@@ -83,7 +83,7 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
 
 static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
 {
-    sf_memory_text(&e->told->price, &e->arena, style, out);
+    sf_memory_text(&e->simulated->price, &e->arena, style, out);
     sf_remark(out, style, "%s", sf_explain_peak(e));
     if (prediction_of(e))
         sf_remark(out, style, "of %s that a rank may take",
@@ -107,9 +107,9 @@ static void put_plan_collectives(sf_explanation *e, sf_style style, sf_buf *out)
     }
     sf_table table = sf_table_new(&e->arena, 7, columns);
     for (size_t i = 0; i < e->nkinds; i++) {
-        const sf_explained_moves *k = &e->kinds[i];
+        const sf_explained_reshards *k = &e->kinds[i];
         char axes[SF_AXES_TEXT];
-        sf_table_add(&table, "%s", sf_move_kind_name(k->kind));
+        sf_table_add(&table, "%s", sf_reshard_kind_name(k->kind));
         sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, k->axes, axes));
         sf_table_add(&table, "%s", sf_phase_name(k->phase));
         sf_table_add(&table, "%s", sf_text_count(k->count).at);
@@ -159,7 +159,7 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
     if (!predicted || predicted->nalternatives == 0)
         return;
     sf_heading(out, style, "what the search saw");
-    bool idle = false;
+    bool unused = false;
     sf_table table = sf_table_new(&e->arena, 6, columns);
     for (int i = 0; i < predicted->nalternatives; i++) {
         const sf_alternative *a = &predicted->alternatives[i];
@@ -171,10 +171,10 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
         sf_table_add(&table, "%.1f%%", 100 * (a->seconds / predicted->seconds - 1));
         sf_table_add(&table, "%s", sf_text_bytes((double)a->memory).at);
         sf_table_add(&table, "%s", a->fits ? "yes" : "no");
-        idle = idle || strstr(a->mesh, SF_IDLE_AXIS);
+        unused = unused || strstr(a->mesh, SF_UNUSED_AXIS);
     }
     sf_table_print(&table, style, out);
-    if (idle)
+    if (unused)
         sf_remark(out, style, "along idle axes ranks do the same");
     put_passed_over(e, style, out);
 }
@@ -187,14 +187,15 @@ static double gap_of(double seconds, double bound)
 static void put_last_line(const sf_explanation *e, sf_buf *out)
 {
     const sf_prediction *predicted = prediction_of(e);
-    sf_buf_printf(
-        out, "\nstep %s, memory %s, communication %s", sf_text_seconds(e->told->price.seconds).at,
-        sf_text_bytes((double)e->told->price.memory).at, sf_text_bytes(e->told->price.traffic).at);
+    sf_buf_printf(out, "\nstep %s, memory %s, communication %s",
+                  sf_text_seconds(e->simulated->price.seconds).at,
+                  sf_text_bytes((double)e->simulated->price.memory).at,
+                  sf_text_bytes(e->simulated->price.traffic).at);
     if (predicted)
-        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->told->price.seconds, e->bound));
+        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->simulated->price.seconds, e->bound));
     if (predicted && !e->plan->pipeline)
         sf_buf_printf(out, ", %.1f %% without stages",
-                      100 * gap_of(e->told->price.seconds, e->unstaged_bound));
+                      100 * gap_of(e->simulated->price.seconds, e->unstaged_bound));
     sf_buf_putc(out, '\n');
 }
 
@@ -216,10 +217,10 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
     sf_json_key(json, "collectives");
     sf_json_begin_array(json);
     for (size_t i = 0; i < e->nkinds; i++) {
-        const sf_explained_moves *k = &e->kinds[i];
+        const sf_explained_reshards *k = &e->kinds[i];
         char axes[SF_AXES_TEXT];
         sf_json_begin_object(json);
-        sf_json_add_string(json, "kind", sf_move_kind_name(k->kind));
+        sf_json_add_string(json, "kind", sf_reshard_kind_name(k->kind));
         sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, k->axes, axes));
         sf_json_add_string(json, "phase", sf_phase_name(k->phase));
         sf_json_add_int(json, "tensors", k->count);
@@ -237,7 +238,7 @@ static void put_json_prediction(const sf_explanation *e, sf_json_writer *json)
     sf_json_add_double(json, "bound", e->bound);
     sf_json_add_double(json, "unstaged_bound", e->unstaged_bound);
     sf_json_add_string(json, "nodes", predicted->nodes);
-    sf_idle_put(predicted, json);
+    sf_unused_devices_put(predicted, json);
     sf_json_add_double(json, "margin", predicted->margin);
     sf_json_add_double(json, "gap", gap_of(predicted->seconds, e->bound));
     sf_json_add_int(json, "lowered_memory", predicted->memory);
@@ -270,16 +271,16 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&e->plan->mesh, &json);
     sf_in_time_json(e->plan, e->graph, &json);
-    sf_json_add_double(&json, "seconds", e->told->price.seconds);
-    sf_json_add_double(&json, "compute", e->told->price.compute);
+    sf_json_add_double(&json, "seconds", e->simulated->price.seconds);
+    sf_json_add_double(&json, "compute", e->simulated->price.compute);
     sf_json_add_double(&json, "repeated", sf_find_repeated(e->graph, e->plan).share);
-    sf_json_add_double(&json, "exposed", e->told->price.exposed);
-    sf_json_add_double(&json, "hidden", e->told->price.hidden);
-    sf_json_add_double(&json, "traffic", e->told->price.traffic);
-    sf_json_add_int(&json, "memory", e->told->price.memory);
+    sf_json_add_double(&json, "exposed", e->simulated->price.exposed);
+    sf_json_add_double(&json, "hidden", e->simulated->price.hidden);
+    sf_json_add_double(&json, "traffic", e->simulated->price.traffic);
+    sf_json_add_int(&json, "memory", e->simulated->price.memory);
     sf_json_add_int(&json, "device_memory", sf_costs_memory(e->costs));
     sf_json_add_bool(&json, "fits", plan_fits(e));
-    sf_memory_json(&e->told->price, &json);
+    sf_memory_json(&e->simulated->price, &json);
     put_json_collectives(e, &json);
     sf_messages_json(e->plan, messages_of(e), &json);
     if (prediction_of(e))

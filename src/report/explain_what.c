@@ -85,7 +85,7 @@ static row row_of_value(sf_explanation *e, const sf_names *names, sf_value value
                  .pin = pin >= 0 ? e->plan->pins[pin].text : "",
                  .type = sf_type_of(e->graph, value),
                  .count = 1,
-                 .bytes = sf_piece_bytes(sf_type_of(e->graph, value), layout, &e->plan->mesh)};
+                 .bytes = sf_shard_bytes(sf_type_of(e->graph, value), layout, &e->plan->mesh)};
 }
 
 static bool is_same_row(const row *a, const row *b)
@@ -147,18 +147,18 @@ static void put_peak(sf_explanation *e, const rows *all, sf_buf *out)
     for (size_t i = 0; i < all->count; i++)
         held += all->at[i].held;
     sf_remark(out, style, "at its peak a rank holds %s, of these %s: %s",
-              sf_text_bytes((double)e->told->price.memory).at, sf_text_bytes(held).at,
+              sf_text_bytes((double)e->simulated->price.memory).at, sf_text_bytes(held).at,
               sf_explain_peak(e));
 }
 
 /* Of what is inside of a loop, the step says nothing. */
-static const char *layout_of_move(sf_explanation *e, const sf_priced_move *move,
-                                  const sf_layout *layout)
+static const char *layout_of_reshard(sf_explanation *e, const sf_simulated_reshard *reshard,
+                                     const sf_layout *layout)
 {
-    return move->inner ? "inside" : sf_explain_layout(e, move->value, layout);
+    return reshard->inner ? "inside" : sf_explain_layout(e, reshard->value, layout);
 }
 
-static void put_moves(sf_explanation *e, const sf_names *names, const matches *m, sf_buf *out)
+static void put_reshards(sf_explanation *e, const sf_names *names, const matches *m, sf_buf *out)
 {
     static const sf_column columns[] = {
         {"name", false, SF_SHRINKS}, {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS},
@@ -168,20 +168,20 @@ static void put_moves(sf_explanation *e, const sf_names *names, const matches *m
     size_t count = 0;
     sf_heading(out, style, "collectives");
     sf_table table = sf_table_new(&e->arena, 9, columns);
-    for (size_t i = 0; i < e->told->nmoves; i++) {
-        const sf_priced_move *move = &e->told->moves[i];
+    for (size_t i = 0; i < e->simulated->nreshards; i++) {
+        const sf_simulated_reshard *reshard = &e->simulated->reshards[i];
         char axes[SF_AXES_TEXT];
-        if (!m->is_match[move->value] || cut_short(e, count++))
+        if (!m->is_match[reshard->value] || cut_short(e, count++))
             continue;
-        sf_table_add(&table, "%s", name_of_value(e, names, move->value));
-        sf_table_add(&table, "%s", sf_move_kind_name(move->kind));
-        sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, move->axes, axes));
-        sf_table_add(&table, "%s", sf_phase_name(move->phase));
-        sf_table_add(&table, "%s", layout_of_move(e, move, &move->before));
-        sf_table_add(&table, "%s", layout_of_move(e, move, &move->after));
-        sf_table_add(&table, "%s", sf_text_bytes(move->bytes).at);
-        sf_table_add(&table, "%s", sf_text_seconds(move->seconds).at);
-        sf_table_add(&table, "%s", sf_text_seconds(move->exposed).at);
+        sf_table_add(&table, "%s", name_of_value(e, names, reshard->value));
+        sf_table_add(&table, "%s", sf_reshard_kind_name(reshard->kind));
+        sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, reshard->axes, axes));
+        sf_table_add(&table, "%s", sf_phase_name(reshard->phase));
+        sf_table_add(&table, "%s", layout_of_reshard(e, reshard, &reshard->before));
+        sf_table_add(&table, "%s", layout_of_reshard(e, reshard, &reshard->after));
+        sf_table_add(&table, "%s", sf_text_bytes(reshard->bytes).at);
+        sf_table_add(&table, "%s", sf_text_seconds(reshard->seconds).at);
+        sf_table_add(&table, "%s", sf_text_seconds(reshard->exposed).at);
     }
     if (count == 0)
         sf_remark(out, style, "none");
@@ -214,7 +214,7 @@ static void put_others(sf_explanation *e, const sf_names *names, const others *a
         sf_table_add(&table, "%s", phase_of(e, o->value));
         sf_table_add(&table, "%s", o->layout);
         sf_table_add(&table, "%s", sf_text_seconds(o->seconds).at);
-        sf_table_add(&table, "%+.2f%%", 100 * (o->seconds / e->told->price.seconds - 1));
+        sf_table_add(&table, "%+.2f%%", 100 * (o->seconds / e->simulated->price.seconds - 1));
         sf_table_add(&table, "%s", sf_text_bytes((double)o->memory).at);
     }
     sf_table_print(&table, style, out);
@@ -325,26 +325,26 @@ static void put_json_layouts(const rows *all, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
-static void put_json_moves(sf_explanation *e, const sf_names *names, const matches *m,
-                           sf_json_writer *json)
+static void put_json_reshards(sf_explanation *e, const sf_names *names, const matches *m,
+                              sf_json_writer *json)
 {
     sf_json_key(json, "collectives");
     sf_json_begin_array(json);
-    for (size_t i = 0; i < e->told->nmoves; i++) {
-        const sf_priced_move *move = &e->told->moves[i];
+    for (size_t i = 0; i < e->simulated->nreshards; i++) {
+        const sf_simulated_reshard *reshard = &e->simulated->reshards[i];
         char axes[SF_AXES_TEXT];
-        if (!m->is_match[move->value])
+        if (!m->is_match[reshard->value])
             continue;
         sf_json_begin_object(json);
-        sf_json_add_string(json, "name", name_of_value(e, names, move->value));
-        sf_json_add_string(json, "kind", sf_move_kind_name(move->kind));
-        sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, move->axes, axes));
-        sf_json_add_string(json, "phase", sf_phase_name(move->phase));
-        sf_json_add_string(json, "from", layout_of_move(e, move, &move->before));
-        sf_json_add_string(json, "to", layout_of_move(e, move, &move->after));
-        sf_json_add_double(json, "bytes", move->bytes);
-        sf_json_add_double(json, "seconds", move->seconds);
-        sf_json_add_double(json, "exposed", move->exposed);
+        sf_json_add_string(json, "name", name_of_value(e, names, reshard->value));
+        sf_json_add_string(json, "kind", sf_reshard_kind_name(reshard->kind));
+        sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, reshard->axes, axes));
+        sf_json_add_string(json, "phase", sf_phase_name(reshard->phase));
+        sf_json_add_string(json, "from", layout_of_reshard(e, reshard, &reshard->before));
+        sf_json_add_string(json, "to", layout_of_reshard(e, reshard, &reshard->after));
+        sf_json_add_double(json, "bytes", reshard->bytes);
+        sf_json_add_double(json, "seconds", reshard->seconds);
+        sf_json_add_double(json, "exposed", reshard->exposed);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);
@@ -389,7 +389,7 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
     if (!e->options.json) {
         put_layouts(e, &all, out);
         put_peak(e, &all, out);
-        put_moves(e, &names, &m, out);
+        put_reshards(e, &names, &m, out);
         put_gathers(e, &names, &gathered, out);
         put_others(e, &names, &other, out);
         put_made_for(e, out);
@@ -397,11 +397,11 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
     }
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
-    sf_json_add_double(&json, "seconds", e->told->price.seconds);
+    sf_json_add_double(&json, "seconds", e->simulated->price.seconds);
     if (sf_explain_made_for(e))
         sf_json_add_string(&json, "made_for", sf_explain_made_for(e));
     put_json_layouts(&all, &json);
-    put_json_moves(e, &names, &m, &json);
+    put_json_reshards(e, &names, &m, &json);
     put_json_gathers(e, &names, &gathered, &json);
     put_json_others(e, &names, &other, &json);
     sf_json_end_object(&json);

@@ -22,7 +22,7 @@ const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout
 
 const char *sf_explain_peak(sf_explanation *e)
 {
-    const sf_origin *peak = &e->told->price.peak;
+    const sf_origin *peak = &e->simulated->price.peak;
     sf_buf text = {0};
     sf_buf_printf(&text, "at %s, ", peak->op);
     if (peak->node != SF_NONE)

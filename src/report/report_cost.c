@@ -12,5 +12,5 @@ void sf_cost_add(sf_cost *to, const sf_cost *more)
     to->nodes += more->nodes;
     to->flops += more->flops;
     to->bytes += more->bytes;
-    to->turns = to->turns || more->turns;
+    to->unknown_trips = to->unknown_trips || more->unknown_trips;
 }

@@ -205,11 +205,11 @@ static void diff_arguments(differ *d, rows *out)
 static void add_place(const sf_plan *plan, const sf_node *node, sf_buf *out)
 {
     bool staged = plan->pipeline && !plan->pipeline->stages.anywhere[node->id];
-    bool again = plan->again && plan->again[node->id];
+    bool recomputed = plan->recomputed && plan->recomputed[node->id];
     if (staged)
         sf_buf_printf(out, "stage %u", plan->pipeline->stages.of_node[node->id]);
-    if (staged || again)
-        sf_buf_printf(out, "%s%s: ", staged && again ? ", " : "", again ? "again" : "");
+    if (staged || recomputed)
+        sf_buf_printf(out, "%s%s: ", staged && recomputed ? ", " : "", recomputed ? "again" : "");
 }
 
 /* "[S(0)] [R] -> [S(0)]": operands and results, behind where and whether it runs again. */

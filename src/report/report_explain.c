@@ -8,25 +8,25 @@
 #include "run/runner.h"
 #include "search/search.h"
 
-static sf_explained_moves *find_kind(sf_explanation *e, const sf_priced_move *move)
+static sf_explained_reshards *find_kind(sf_explanation *e, const sf_simulated_reshard *reshard)
 {
     for (size_t i = 0; i < e->nkinds; i++) {
-        sf_explained_moves *k = &e->kinds[i];
-        if (k->kind == move->kind && k->axes == move->axes && k->phase == move->phase)
+        sf_explained_reshards *k = &e->kinds[i];
+        if (k->kind == reshard->kind && k->axes == reshard->axes && k->phase == reshard->phase)
             return k;
     }
-    sf_explained_moves new_kind = {move->kind, move->axes, move->phase, 0, 0, 0, 0};
+    sf_explained_reshards new_kind = {reshard->kind, reshard->axes, reshard->phase, 0, 0, 0, 0};
     SF_PUSH(&e->arena, e->kinds, e->nkinds, e->kind_capacity, new_kind);
     return &e->kinds[e->nkinds - 1];
 }
 
-static void sum_move(sf_explanation *e, const sf_priced_move *move)
+static void sum_move(sf_explanation *e, const sf_simulated_reshard *reshard)
 {
-    sf_explained_moves *kind = find_kind(e, move);
+    sf_explained_reshards *kind = find_kind(e, reshard);
     kind->count++;
-    kind->bytes += move->bytes;
-    kind->seconds += move->seconds;
-    kind->exposed += move->exposed;
+    kind->bytes += reshard->bytes;
+    kind->seconds += reshard->seconds;
+    kind->exposed += reshard->exposed;
 }
 
 static sf_status find_explained_bound(sf_explanation *e)
@@ -44,13 +44,13 @@ static sf_status find_explained_bound(sf_explanation *e)
 static sf_status find_told(sf_explanation *e)
 {
     sf_group_runs runs;
-    if (sf_plan_is_for(e->plan, e->cluster) && e->plan->predicted->told) {
-        e->told = e->plan->predicted->told;
+    if (sf_plan_is_for(e->plan, e->cluster) && e->plan->predicted->simulated) {
+        e->simulated = e->plan->predicted->simulated;
         return SF_OK;
     }
     sf_status status = sf_group_runs_new(e->graph, e->plan, e->target, e->costs, e->diag, &runs);
     if (status == SF_OK)
-        e->told = sf_tell_groups(&runs, e->costs, &e->arena);
+        e->simulated = sf_tell_groups(&runs, e->costs, &e->arena);
     sf_group_runs_free(&runs);
     return status;
 }
@@ -62,8 +62,8 @@ static sf_status price_plan(sf_explanation *e)
     SF_TRY(sf_plan_cluster(e->plan, e->cluster, &e->arena, e->diag, &e->cluster));
     SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));
     SF_TRY(find_told(e));
-    for (size_t i = 0; i < e->told->nmoves; i++)
-        sum_move(e, &e->told->moves[i]);
+    for (size_t i = 0; i < e->simulated->nreshards; i++)
+        sum_move(e, &e->simulated->reshards[i]);
     return SF_OK;
 }
 

@@ -18,13 +18,13 @@
 #include "sheaf/plan.h"
 
 /* Collectives of one kind along the same axes in one phase. */
-typedef struct sf_explained_moves {
-    sf_move_kind kind;
+typedef struct sf_explained_reshards {
+    sf_reshard_kind kind;
     sf_axes axes;
     sf_phase phase;
     int64_t count;
     double bytes, seconds, exposed;
-} sf_explained_moves;
+} sf_explained_reshards;
 
 typedef struct sf_explanation {
     const sf_plan *plan;
@@ -36,11 +36,11 @@ typedef struct sf_explanation {
     sf_efforts *efforts;
     sf_costs *costs;
     const sf_target *target;
-    const sf_full_price *told;
+    const sf_full_price *simulated;
     /* Seconds that no plan on these devices is below, nor one without stages; found here, whatever the plan's file says. */
     double bound, unstaged_bound;
     size_t nkinds, kind_capacity;
-    sf_explained_moves *kinds;
+    sf_explained_reshards *kinds;
 } sf_explanation;
 
 /* What the plan was made for, where that is another cluster; else NULL. And a layout as people write it. */

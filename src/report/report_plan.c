@@ -88,7 +88,7 @@ static bool is_counted(const sf_local *local, const sf_plan *plan, uint32_t argu
 {
     int axis = plan->pipeline ? plan->pipeline->axis : 0;
     sf_share share = plan->arguments[argument].axes[axis];
-    return share.deal &&
+    return share.partition &&
            sf_share_place(share, sf_mesh_coordinate(&plan->mesh, local->rank, axis)) > 0;
 }
 

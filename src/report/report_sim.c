@@ -123,7 +123,7 @@ static void find_slowest(sf_sim_report *r)
     r->nslowest = count;
 }
 
-sf_status sf_sim_fill(sf_sim_report *r, sf_see_move *see, void *context, sf_diag *diag)
+sf_status sf_sim_fill(sf_sim_report *r, sf_see_reshard *see, void *context, sf_diag *diag)
 {
     SF_TRY(sf_plan_cluster(r->plan, r->cluster, &r->arena, diag, &r->cluster));
     const sf_target *target = sf_cluster_target(r->cluster);

@@ -54,7 +54,7 @@ typedef struct sf_sim_report {
 
 /* Lowers and simulates the first rank of each group, and adds up: all but what was timed. `see` as of sf_price_plan. To be
  * closed, after a failure too. */
-sf_status sf_sim_fill(sf_sim_report *report, sf_see_move *see, void *context, sf_diag *diag);
+sf_status sf_sim_fill(sf_sim_report *report, sf_see_reshard *see, void *context, sf_diag *diag);
 void sf_sim_close(sf_sim_report *report);
 
 /* "inside hosts", ... */

@@ -4,15 +4,16 @@
 #include "plan/co_shard.h"
 #include "plan/recompute_policy.h"
 
-double sf_share_again(const sf_plan *plan, const sf_graph *graph)
+double sf_recomputed_share(const sf_plan *plan, const sf_graph *graph)
 {
-    double again = 0, all = sf_step_flops(graph);
-    for (uint32_t i = 0; plan->again && i < graph->top->nnodes; i++) {
+    double recomputed = 0, all = sf_step_flops(graph);
+    for (uint32_t i = 0; plan->recomputed && i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        int times = plan->again[node->id] + (plan->twice && plan->twice[node->id]);
-        again += times > 0 ? times * sf_node_flops(graph, node) : 0;
+        int times = plan->recomputed[node->id] +
+                    (plan->recomputed_per_part && plan->recomputed_per_part[node->id]);
+        recomputed += times > 0 ? times * sf_node_flops(graph, node) : 0;
     }
-    return all > 0 ? again / all : 0;
+    return all > 0 ? recomputed / all : 0;
 }
 
 __attribute__((format(printf, 2, 3))) static const char *say(sf_arena *arena, const char *format,
@@ -36,10 +37,11 @@ static const char *say_stages(const sf_plan *plan, sf_arena *arena)
                sf_plural((uint64_t)sf_plan_groups(plan)));
 }
 
-static const char *say_again(const sf_plan *plan, const sf_graph *graph, sf_arena *arena)
+static const char *describe_recomputed(const sf_plan *plan, const sf_graph *graph, sf_arena *arena)
 {
     return say(arena, "%u ops of the forward pass, by %s: %.1f %% of the step's compute",
-               sf_count_again(graph, plan), plan->recompute, 100 * sf_share_again(plan, graph));
+               sf_count_recomputed(graph, plan), plan->recompute,
+               100 * sf_recomputed_share(plan, graph));
 }
 
 static const char *say_shards(const sf_plan *plan, sf_arena *arena)
@@ -47,8 +49,8 @@ static const char *say_shards(const sf_plan *plan, sf_arena *arena)
     const char *text = "";
     for (int i = 0; i < plan->nco_shards; i++) {
         const sf_co_shard *c = &plan->co_shards[i];
-        text = say(arena, "%s%s%d, of what %s splits%s%s", text, i > 0 ? "; " : "", c->turns, c->by,
-                   *c->in ? " in " : "", c->in);
+        text = say(arena, "%s%s%d, of what %s splits%s%s", text, i > 0 ? "; " : "", c->chunks,
+                   c->by, *c->in ? " in " : "", c->in);
     }
     return say(arena, "%s, one behind the other in each rank", text);
 }
@@ -62,7 +64,7 @@ void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *aren
                                           plan->micro_batches)
                                     : NULL};
     out[2] = (sf_fact){"shards", plan->nco_shards > 0 ? say_shards(plan, arena) : NULL};
-    out[3] = (sf_fact){"again", plan->again ? say_again(plan, graph, arena) : NULL};
+    out[3] = (sf_fact){"again", plan->recomputed ? describe_recomputed(plan, graph, arena) : NULL};
     out[4] = (sf_fact){"passes", *plan->passes.list ? plan->passes.list : NULL};
 }
 
@@ -91,13 +93,13 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
     }
     if (*plan->passes.list)
         sf_json_add_string(json, "pass_list", plan->passes.list);
-    if (!plan->again)
+    if (!plan->recomputed)
         return;
     sf_json_key(json, "recompute");
     sf_json_begin_object(json);
     sf_json_add_string(json, "by", plan->recompute);
-    sf_json_add_int(json, "nodes", sf_count_again(graph, plan));
-    sf_json_add_double(json, "share", sf_share_again(plan, graph));
+    sf_json_add_int(json, "nodes", sf_count_recomputed(graph, plan));
+    sf_json_add_double(json, "share", sf_recomputed_share(plan, graph));
     sf_json_end_object(json);
 }
 

@@ -13,7 +13,7 @@ typedef struct sf_messages {
 } sf_messages;
 
 /* Of all that the step computes, what is computed again. */
-double sf_share_again(const sf_plan *plan, const sf_graph *graph);
+double sf_recomputed_share(const sf_plan *plan, const sf_graph *graph);
 
 /* Stages, turns, shards, what is computed again, passes; `text` is NULL where there is nothing to say. */
 enum { SF_IN_TIME_FACTS = 5 };

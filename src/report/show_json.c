@@ -28,7 +28,7 @@ static void put_costs(sf_json_writer *w, const sf_cost *cost)
     sf_json_add_int(w, "nodes", cost->nodes);
     put_json_number(w, "flops", cost->flops);
     put_json_number(w, "bytes", cost->bytes);
-    sf_json_add_bool(w, "unknown_turns", cost->turns);
+    sf_json_add_bool(w, "unknown_turns", cost->unknown_trips);
 }
 
 static void put_cost(sf_json_writer *w, const char *key, const sf_cost *cost)
@@ -39,15 +39,15 @@ static void put_cost(sf_json_writer *w, const char *key, const sf_cost *cost)
     sf_json_end_object(w);
 }
 
-static void put_again(sf_json_writer *w, const sf_summary *summary)
+static void put_recomputed(sf_json_writer *w, const sf_summary *summary)
 {
     sf_json_key(w, "again");
     sf_json_begin_object(w);
-    put_costs(w, &summary->again);
+    put_costs(w, &summary->recomputed);
     sf_json_key(w, "scopes");
     sf_json_begin_row(w);
-    for (uint32_t i = 0; i < summary->nagain_in; i++)
-        sf_json_put_string(w, summary->again_in[i]->path);
+    for (uint32_t i = 0; i < summary->nrecomputed_in; i++)
+        sf_json_put_string(w, summary->recomputed_in[i]->path);
     sf_json_end_array(w);
     sf_json_end_object(w);
 }
@@ -172,7 +172,7 @@ void sf_summary_json(const sf_summary *summary, sf_buf *out)
     sf_json_add_hex(w, "hash", summary->hash);
     sf_json_add_int(w, "parameters", summary->roles[SF_ROLE_PARAM].elements);
     put_cost(w, "total", &summary->total);
-    put_again(w, summary);
+    put_recomputed(w, summary);
     sf_json_add_int(w, "loops", summary->loops);
     sf_json_add_int(w, "branches", summary->branches);
     put_roles(w, summary);

@@ -26,7 +26,7 @@ static void add_scope_row(const sf_summary *summary, sf_table *table, int indent
                           const sf_scope_cost *cost)
 {
     const sf_cost *total = &summary->total;
-    sf_table_add(table, "%*s%s%s", indent, "", name, cost->all.turns ? " x ?" : "");
+    sf_table_add(table, "%*s%s%s", indent, "", name, cost->all.unknown_trips ? " x ?" : "");
     sf_table_add(table, "%s", sf_text_count(cost->all.nodes).at);
     sf_table_add(table, "%s", sf_text_flops(cost->all.flops).at);
     sf_table_add(table, "%s", sf_text_share(cost->all.flops, total->flops).at);
@@ -55,7 +55,7 @@ static bool are_equal(const sf_scope_cost *scopes, uint32_t a, uint32_t b)
     for (uint32_t i = 0; i < scopes[a].end - a; i++) {
         const sf_scope_cost *x = &scopes[a + i], *y = &scopes[b + i];
         if (x->end - a != y->end - b || x->all.flops != y->all.flops ||
-            x->parameters != y->parameters || x->all.turns != y->all.turns)
+            x->parameters != y->parameters || x->all.unknown_trips != y->all.unknown_trips)
             return false;
         if (i > 0 && strcmp(x->scope->name, y->scope->name) != 0)
             return false;

@@ -47,20 +47,20 @@ static void print_table(struct page *page, const sf_table *table)
 }
 
 /* What the text computes again, and where: "... 213 ops ..., in layer_0, layer_1: 23.1% of the flops". */
-static const char *again_text(struct page *page)
+static const char *recomputed_text(struct page *page)
 {
     const sf_summary *summary = page->summary;
-    uint32_t count = summary->nagain_in;
+    uint32_t count = summary->nrecomputed_in;
     sf_buf buf = {0};
     sf_buf_printf(&buf, "the text computes %s ops of the forward pass again",
-                  sf_text_count(summary->again.nodes).at);
+                  sf_text_count(summary->recomputed.nodes).at);
     for (uint32_t i = 0; i < count && count <= SCOPES_SHOWN; i++)
-        sf_buf_printf(&buf, "%s%s", i ? ", " : ", in ", summary->again_in[i]->name);
+        sf_buf_printf(&buf, "%s%s", i ? ", " : ", in ", summary->recomputed_in[i]->name);
     if (count > SCOPES_SHOWN)
-        sf_buf_printf(&buf, ", in %s .. %s (%" PRIu32 " scopes)", summary->again_in[0]->name,
-                      summary->again_in[count - 1]->name, count);
+        sf_buf_printf(&buf, ", in %s .. %s (%" PRIu32 " scopes)", summary->recomputed_in[0]->name,
+                      summary->recomputed_in[count - 1]->name, count);
     sf_buf_printf(&buf, ": %s of the flops",
-                  sf_text_share(summary->again.flops, summary->total.flops).at);
+                  sf_text_share(summary->recomputed.flops, summary->total.flops).at);
     const char *text = sf_arena_string(&page->arena, buf.text, buf.length);
     sf_buf_free(&buf);
     return text;
@@ -85,9 +85,9 @@ static void show_head(struct page *page)
     sf_table_add(&table, "cost");
     sf_table_add(&table, "%s flops, %s read and written, unfused",
                  sf_text_flops(summary->total.flops).at, sf_text_bytes(summary->total.bytes).at);
-    if (summary->again.nodes) {
+    if (summary->recomputed.nodes) {
         sf_table_add(&table, "again");
-        sf_table_add(&table, "%s", again_text(page));
+        sf_table_add(&table, "%s", recomputed_text(page));
     }
     print_table(page, &table);
 }
@@ -209,7 +209,7 @@ static void show_links(struct page *page)
 static void add_cost(struct page *page, sf_table *table, const char *name, const sf_cost *cost)
 {
     const sf_cost *total = &page->summary->total;
-    sf_table_add(table, "%s%s", name, cost->turns ? " x ?" : "");
+    sf_table_add(table, "%s%s", name, cost->unknown_trips ? " x ?" : "");
     sf_table_add(table, "%s", sf_text_count(cost->nodes).at);
     sf_table_add(table, "%s", sf_text_flops(cost->flops).at);
     sf_table_add(table, "%s", sf_text_share(cost->flops, total->flops).at);
@@ -277,7 +277,7 @@ static void show_remarks(struct page *page)
     if (!summary->loops && !summary->branches)
         return;
     sf_buf_putc(page->out, '\n');
-    if (summary->total.turns)
+    if (summary->total.unknown_trips)
         sf_remark(page->out, page->style,
                   "x ?: holds a loop whose number of turns is not known; its body is counted once "
                   "(%" PRId64 " in all)",

@@ -19,7 +19,7 @@ double sf_sim_message_waits(const sf_rank_run *run)
 
 static bool hosts_stage(const sf_pipe *pipe, int group, uint32_t stage)
 {
-    for (uint32_t t = 0; t < pipe->nturns; t++)
+    for (uint32_t t = 0; t < pipe->nmicrobatches; t++)
         if (sf_pipe_hosts(pipe, stage, t) >> group & 1)
             return true;
     return false;
@@ -125,7 +125,7 @@ void sf_sim_text_groups(sf_sim_report *r, sf_style style, sf_buf *out)
                   r->runs.count);
     sf_buf_printf(out, "  schedule  %s, %u micro-batches\n",
                   *r->plan->pipeline->name ? r->plan->pipeline->name : "a table",
-                  r->plan->pipeline->schedule.pipe.nturns);
+                  r->plan->pipeline->schedule.pipe.nmicrobatches);
     sf_buf_printf(out, "  idle      %s of the groups' time\n\n",
                   sf_text_share(sf_sim_idle(r), 1).at);
     put_group_table(r, style, out);
@@ -160,7 +160,7 @@ void sf_sim_json_groups(sf_sim_report *r, sf_json_writer *json)
     sf_json_begin_object(json);
     sf_json_add_string(json, "schedule", pipeline->name);
     sf_json_add_int(json, "stages", pipeline->stages.count);
-    sf_json_add_int(json, "micro_batches", pipeline->schedule.pipe.nturns);
+    sf_json_add_int(json, "micro_batches", pipeline->schedule.pipe.nmicrobatches);
     sf_json_add_double(json, "idle", sf_sim_idle(r));
     sf_json_key(json, "groups");
     sf_json_begin_array(json);

@@ -17,14 +17,14 @@ struct walk {
     size_t type_capacity;
 };
 
-static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool turns)
+static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool unknown_trips)
 {
     size_t count = (size_t)node->noperands + node->nresults;
     if (count > walk->type_capacity) {
         walk->type_capacity = 2 * count;
         walk->types = SF_ARRAY(&walk->scratch, walk->type_capacity, const sf_type *);
     }
-    sf_cost cost = {.nodes = 1, .turns = turns && !sf_is(node, SF_OP_CONSTANT)};
+    sf_cost cost = {.nodes = 1, .unknown_trips = unknown_trips && !sf_is(node, SF_OP_CONSTANT)};
     /* What a loop or a branch moves, the ops inside read and write. */
     if (sf_is_control(node))
         return cost;
@@ -34,14 +34,14 @@ static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool turns)
     return cost;
 }
 
-/* The block runs `times` times, with `turns` an unknown number of times that. */
-static void walk_block(struct walk *walk, const sf_block *block, bool turns, double times)
+/* The block runs `times` times, with `unknown_trips` an unknown number of times that. */
+static void walk_block(struct walk *walk, const sf_block *block, bool unknown_trips, double times)
 {
     sf_summary *summary = walk->summary;
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = summary->graph->nodes[block->nodes[i]];
         bool is_loop = sf_is(node, SF_OP_WHILE);
-        bool inside = turns || (is_loop && sf_trips_of(node) < 0);
+        bool inside = unknown_trips || (is_loop && sf_trips_of(node) < 0);
         sf_cost cost = cost_of_node(walk, node, inside);
         cost.flops *= times;
         cost.bytes *= times;
@@ -74,16 +74,16 @@ static void sum_again(struct walk *walk)
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         const sf_scope *scope = node->scope;
-        if (!node->again)
+        if (!node->recomputed)
             continue;
-        add_costs(walk, node, &summary->again);
+        add_costs(walk, node, &summary->recomputed);
         while (scope->depth > 1)
             scope = scope->parent;
         if (scope->parent && !seen[scope->id])
-            SF_PUSH(&summary->arena, summary->again_in, count, capacity, scope);
+            SF_PUSH(&summary->arena, summary->recomputed_in, count, capacity, scope);
         seen[scope->id] = true;
     }
-    summary->nagain_in = (uint32_t)count;
+    summary->nrecomputed_in = (uint32_t)count;
 }
 
 static int by_cost(const void *left, const void *right)

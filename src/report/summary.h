@@ -3,7 +3,7 @@
  * Costs are those of the op table, of every op as it stands: nothing is fused, so `bytes` is what the
  * ops read and write one by one. Each node counts once, in one op kind, one phase and one scope; so
  * ops, phases and the root scope all add up to the total. The body of a loop costs as often as it
- * runs; where the number of turns is not known it counts once, and `sf_cost.turns` says where. Every
+ * runs; where the number of turns is not known it counts once, and `sf_cost.unknown_trips` says where. Every
  * branch of a `case` counts.
  */
 #ifndef SF_REPORT_SUMMARY_H
@@ -14,7 +14,8 @@
 typedef struct sf_cost {
     int64_t nodes;
     double flops, bytes;
-    bool turns; /* holds nodes of a loop that runs an unknown number of turns, counted once */
+    bool
+        unknown_trips; /* holds nodes of a loop that runs an unknown number of turns, counted once */
 } sf_cost;
 
 typedef struct sf_op_cost {
@@ -56,10 +57,11 @@ typedef struct sf_summary {
     sf_scope_cost *scopes; /* a scope before those below it; siblings in order of the step, numbered
                                ones together. The first is the root */
     uint32_t nscopes;
-    int64_t loops, branches;   /* `while` and `case` nodes that stayed */
-    sf_cost again;             /* what the text computes a second time, counted once in `total`, */
-    const sf_scope **again_in; /* and the outermost scopes that it is in, in order of the step */
-    uint32_t nagain_in;
+    int64_t loops, branches; /* `while` and `case` nodes that stayed */
+    sf_cost recomputed;      /* what the text computes a second time, counted once in `total`, */
+    const sf_scope *
+        *recomputed_in; /* and the outermost scopes that it is in, in order of the step */
+    uint32_t nrecomputed_in;
 } sf_summary;
 
 /* The graph outlives the summary. */

@@ -106,9 +106,9 @@ static int widest_cell(const sf_table *table, int column)
 /* Leaves columns out until the table fits, or would with the one that shrinks still readable. */
 static int leave_out(const sf_table *table, int width, int spare, int total, int *widths)
 {
-    for (int turn = SF_GOES_FIRST; turn <= SF_GOES_THIRD; turn++)
+    for (int microbatch = SF_GOES_FIRST; microbatch <= SF_GOES_THIRD; microbatch++)
         for (int c = 0; c < table->ncolumns && total - spare > width; c++)
-            if ((int)table->columns[c].squeeze == turn) {
+            if ((int)table->columns[c].squeeze == microbatch) {
                 total -= widths[c] + GAP;
                 widths[c] = LEFT_OUT;
             }

@@ -207,31 +207,34 @@ static sf_transfer ring_transfer(const sf_group *group, sf_collective kind)
                          .what = "a measured collective"};
 }
 
-/* Kernels and collectives, in turns */
+/* Kernels and collectives, in alternation */
 
-enum { TURN_PRODUCT = 128, TURN_ROOM = 16 * TURN_PRODUCT * TURN_PRODUCT };
+enum {
+    ALTERNATION_PRODUCT = 128,
+    ALTERNATION_ROOM = 16 * ALTERNATION_PRODUCT * ALTERNATION_PRODUCT
+};
 enum { LEAST_PAIRS = 5, MOST_PAIRS = 51 };
 #define STRETCH                                                                                    \
     2e-3 /* seconds of kernels from one collective to the next: as in a step of training */
 
-typedef struct turns {
+typedef struct alternation {
     int count;
     product product;
     double product_seconds;
     int64_t products; /* in each turn */
     exchange exchange;
     bool beside; /* the collective goes on beside the products, else it comes after them */
-} turns;
+} alternation;
 
 static sf_status run_products(void *context)
 {
-    turns *t = context;
+    alternation *t = context;
     for (int64_t i = 0; i < t->count * t->products; i++)
         SF_TRY(measure_product(&t->product));
     return SF_OK;
 }
 
-static sf_status run_turn(turns *t)
+static sf_status run_one(alternation *t)
 {
     exchange *e = &t->exchange;
     sf_request *request;
@@ -243,17 +246,17 @@ static sf_status run_turn(turns *t)
     return t->beside ? sf_comm_wait(request, e->meter->diag) : run_exchange(e);
 }
 
-static sf_status run_turns(void *context)
+static sf_status run_alternation(void *context)
 {
-    turns *t = context;
+    alternation *t = context;
     for (int i = 0; i < t->count; i++)
-        SF_TRY(run_turn(t));
+        SF_TRY(run_one(t));
     return SF_OK;
 }
 
 /* How much longer a turn takes than its products alone. These are measured in pairs: a machine that is faster
  * at one time than at another is so for both. */
-static sf_status measure_turns(turns *t, double budget, double *out, double *spent)
+static sf_status measure_alternation(alternation *t, double budget, double *out, double *spent)
 {
     const sf_meter *meter = t->exchange.meter;
     double differences[MOST_PAIRS];
@@ -262,7 +265,7 @@ static sf_status measure_turns(turns *t, double budget, double *out, double *spe
     while (count < LEAST_PAIRS || (count < MOST_PAIRS && *spent < budget)) {
         double alone, both;
         SF_TRY(sample_calls(meter, run_products, t, 1, &alone));
-        SF_TRY(sample_calls(meter, run_turns, t, 1, &both));
+        SF_TRY(sample_calls(meter, run_alternation, t, 1, &both));
         differences[count++] = (both - alone) / t->count;
         *spent += alone + both;
         SF_TRY(agree_on_value(meter, spent));
@@ -272,37 +275,37 @@ static sf_status measure_turns(turns *t, double budget, double *out, double *spe
     return agree_on_value(meter, out);
 }
 
-static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_collective kind,
-                            int64_t largest, sf_arena *scratch, turns *t)
+static sf_status open_alternation(const sf_meter *meter, sf_group *group, sf_collective kind,
+                                  int64_t largest, sf_arena *scratch, alternation *t)
 {
-    *t = (turns){
-        .product = new_product(meter, SF_F32, TURN_ROOM, scratch),
+    *t = (alternation){
+        .product = new_product(meter, SF_F32, ALTERNATION_ROOM, scratch),
         .exchange = {.meter = meter, .group = group, .transfer = ring_transfer(group, kind)}};
-    set_size(&t->product, 1, TURN_PRODUCT);
+    set_size(&t->product, 1, ALTERNATION_PRODUCT);
     t->exchange.part.in = sf_arena_alloc(scratch, (size_t)largest);
     t->exchange.part.out = sf_arena_alloc(scratch, (size_t)largest);
     return sf_measure(meter, meter->seconds / COLLECTIVES, measure_product, &t->product,
                       &t->product_seconds, NULL);
 }
 
-static void set_stretch(turns *t, double seconds)
+static void set_stretch(alternation *t, double seconds)
 {
     t->products = clamp_calls(seconds / t->product_seconds, 1, 1 << 20);
 }
 
-/* Where a collective is long, nothing else counts; where it is short, so are the turns. Of ranks that share processors a
+/* Where a collective is long, nothing else counts; where it is short, so are the alternation. Of ranks that share processors a
  * turn shows how long one waits until others have had theirs, and a step loses no time by that. Turns stay within the budget: time
  * that is spent on small collectives is not there for the large ones, which are what a step waits for. */
-static sf_status measure_exchange(turns *t, double budget, double *seconds, double *spent)
+static sf_status measure_exchange(alternation *t, double budget, double *seconds, double *spent)
 {
-    enum { LONG = 10, MOST_TURNS = 8 };
+    enum { LONG = 10, MOST_ALTERNATIONS = 8 };
     double in_turns, shortest = 2 * LEAST_PAIRS * STRETCH;
     SF_TRY(sf_measure(t->exchange.meter, budget / 2, run_exchange, &t->exchange, seconds, spent));
     if (*seconds > LONG * STRETCH || t->exchange.meter->sharing)
         return SF_OK;
-    t->count = clamp_calls(budget / 2 / shortest, 1, MOST_TURNS);
+    t->count = clamp_calls(budget / 2 / shortest, 1, MOST_ALTERNATIONS);
     set_stretch(t, fmin(STRETCH, budget / (4 * LEAST_PAIRS)));
-    SF_TRY(measure_turns(t, budget / 2, &in_turns, &budget));
+    SF_TRY(measure_alternation(t, budget / 2, &in_turns, &budget));
     *spent += budget;
     *seconds = fmax(*seconds, in_turns);
     return SF_OK;
@@ -317,8 +320,8 @@ sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_colle
     sf_series s = {.meter = meter, .expected = COLLECTIVES};
     sf_arena scratch = {0};
     bool more = true;
-    turns t;
-    sf_status status = open_turns(meter, group, kind, largest, &scratch, &t);
+    alternation t;
+    sf_status status = open_alternation(meter, group, kind, largest, &scratch, &t);
     for (int64_t bytes = SMALLEST_COLLECTIVE; bytes <= largest && more && status == SF_OK;
          bytes *= 4) {
         sf_transfer_part *part = &t.exchange.part;
@@ -342,12 +345,13 @@ enum { DRAG_BYTES = 4 << 20 };
 sf_status sf_measure_drag(const sf_meter *meter, double *out)
 {
     sf_arena scratch = {0};
-    turns t;
+    alternation t;
     double alone, more, spent;
     *out = 0;
     if (sf_comm_group_size(meter->world) == 1)
         return SF_OK;
-    sf_status status = open_turns(meter, meter->world, SF_ALL_REDUCE, DRAG_BYTES, &scratch, &t);
+    sf_status status =
+        open_alternation(meter, meter->world, SF_ALL_REDUCE, DRAG_BYTES, &scratch, &t);
     t.exchange.part.count = DRAG_BYTES / (int64_t)sizeof(float);
     if (status == SF_OK)
         status = sf_measure(meter, meter->seconds, run_exchange, &t.exchange, &alone, NULL);
@@ -355,7 +359,7 @@ sf_status sf_measure_drag(const sf_meter *meter, double *out)
         t.count = 1;
         t.beside = true;
         set_stretch(&t, 2 * alone);
-        status = measure_turns(&t, 8 * meter->seconds, &more, &spent);
+        status = measure_alternation(&t, 8 * meter->seconds, &more, &spent);
     }
     if (status == SF_OK)
         *out = fmin(1, fmax(0, more / alone));

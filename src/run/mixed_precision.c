@@ -34,7 +34,7 @@ static sf_value add(const narrowing *n, sf_opcode code, const sf_type *type,
     spec.operands = operands;
     spec.types = &type;
     spec.attrs = attrs;
-    spec.again = n->node->again;
+    spec.recomputed = n->node->recomputed;
     return sf_graph_add(n->to, n->block, &spec)->result;
 }
 
@@ -134,7 +134,7 @@ static bool is_gradient(const narrowing *n, sf_value value)
     while (maker && (sf_is(maker, SF_OP_TRANSPOSE) || sf_is(maker, SF_OP_RESHAPE) ||
                      sf_is(maker, SF_OP_CONVERT)))
         maker = sf_maker(n->from, maker->operands[0]);
-    return maker && maker->phase == SF_BACKWARD && !maker->again;
+    return maker && maker->phase == SF_BACKWARD && !maker->recomputed;
 }
 
 /* In fp8, gradients have a wider range and a bit less: one factor of a product at most. */
@@ -275,7 +275,7 @@ static void narrow_regions(narrowing *n, const sf_node *node, sf_block *block)
     spec.types = types;
     spec.attrs = node->attrs;
     spec.regions = regions;
-    spec.again = node->again;
+    spec.recomputed = node->recomputed;
     sf_value result = sf_graph_add(n->to, block, &spec)->result;
     for (uint32_t i = 0; i < node->nresults; i++)
         n->map[node->result + i] = result + i;

@@ -85,11 +85,11 @@ sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out)
 
 sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options)
 {
-    if (!sf_text_has_again(graph))
+    if (!sf_text_has_recompute(graph))
         return sf_lower(graph, options, NULL);
-    sf_twinned twinned = sf_twin_as_text(graph);
-    sf_program *program = sf_lower(twinned.graph, options, NULL);
-    sf_twinned_free(&twinned);
+    sf_recomputed_step recomputed_step = sf_recompute_as_text(graph);
+    sf_program *program = sf_lower(recomputed_step.graph, options, NULL);
+    sf_recomputed_step_free(&recomputed_step);
     return program;
 }
 

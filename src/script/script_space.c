@@ -56,7 +56,7 @@ static int assign(lua_State *L)
     }
     sf_primitive said = {.kind = SF_PRIMITIVE_ASSIGN,
                          .module = take_ops(L, 2),
-                         .turn = take_small(L, 4, SF_EVERY),
+                         .microbatch = take_small(L, 4, SF_EVERY),
                          .devices = devices,
                          .ndevices = (int)count};
     return sf_script_apply(L, &said, 1);
@@ -72,7 +72,7 @@ static sf_task take_task(lua_State *L, int at)
         lua_rawgeti(L, at, i);
     return (sf_task){.ops = take_ops(L, first),
                      .pass = (sf_pass)luaL_checkoption(L, first + 1, "forward", passes),
-                     .turn = take_small(L, first + 2, SF_EVERY),
+                     .microbatch = take_small(L, first + 2, SF_EVERY),
                      .round = take_small(L, first + 3, 0)};
 }
 

@@ -135,11 +135,11 @@ static void find_batch_dim(advisor *a, const sf_relief *relief)
 
 static void find_again(advisor *a, const sf_relief *relief)
 {
-    int times = times_for(a, relief->again);
+    int times = times_for(a, relief->recomputed);
     if (times <= a->most)
         add_remedy(a, (sf_remedy){.kind = SF_COMPUTE_AGAIN,
                                   .devices = a->devices * times,
-                                  .memory = relief->again / times});
+                                  .memory = relief->recomputed / times});
 }
 
 void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)

@@ -13,11 +13,11 @@ enum { MOST_FREE = 3, MOST_SORTS = 32 };
 
 /* Some sorts of devices, with all their nodes. */
 typedef struct part {
-    uint32_t sorts; /* a bit each */
-    bool is_turned; /* the last nodes come first */
-    bool is_tried;  /* then: */
-    double seconds; /* of the best plan on it; HUGE_VAL: none was found */
-    double bound;   /* no plan on it takes less, */
+    uint32_t sorts;     /* a bit each */
+    bool is_transposed; /* the last nodes come first */
+    bool is_tried;      /* then: */
+    double seconds;     /* of the best plan on it; HUGE_VAL: none was found */
+    double bound;       /* no plan on it takes less, */
     double unstaged,
         alike; /* nor one without stages, nor one in which all ranks do the same, than this */
     size_t nranges;
@@ -76,7 +76,7 @@ static void list_ranges(parting *p, part *at)
     const sf_cluster *cluster = p->options->cluster;
     at->ranges = SF_ARRAY(&p->arena, cluster->nruns, sf_node_range);
     for (int i = 0; i < cluster->nruns; i++) {
-        const sf_nodes *run = &cluster->nodes[at->is_turned ? cluster->nruns - 1 - i : i];
+        const sf_nodes *run = &cluster->nodes[at->is_transposed ? cluster->nruns - 1 - i : i];
         if (!has_sort(p, at->sorts, run->kind))
             continue;
         sf_node_range *last = at->nranges > 0 ? &at->ranges[at->nranges - 1] : NULL;
@@ -105,9 +105,9 @@ static bool may_pipe(const parting *p)
     return p->options->stages != 1 && sf_may_pipe(p->options);
 }
 
-static sf_status add_part(parting *p, const sf_efforts *efforts, uint32_t sorts, bool is_turned)
+static sf_status add_part(parting *p, const sf_efforts *efforts, uint32_t sorts, bool is_transposed)
 {
-    part at = {.sorts = sorts, .is_turned = is_turned, .seconds = HUGE_VAL};
+    part at = {.sorts = sorts, .is_transposed = is_transposed, .seconds = HUGE_VAL};
     sf_costs *costs;
     list_ranges(p, &at);
     SF_TRY(sf_cluster_part(p->options->cluster, at.nranges, at.ranges, &p->arena, p->diag,
@@ -119,8 +119,9 @@ static sf_status add_part(parting *p, const sf_efforts *efforts, uint32_t sorts,
     at.alike = find_alike(p, &at);
     if (!p->options->mesh || sf_mesh_size(p->options->mesh) == at.cluster->ndevices)
         SF_PUSH(&p->arena, p->parts, p->count, p->capacity, at);
-    return is_mixed(sorts) && !is_turned && !p->options->mesh ? add_part(p, efforts, sorts, true)
-                                                              : SF_OK;
+    return is_mixed(sorts) && !is_transposed && !p->options->mesh
+               ? add_part(p, efforts, sorts, true)
+               : SF_OK;
 }
 
 static int by_bound(const void *left, const void *right)
@@ -137,7 +138,8 @@ static int by_promise(const void *left, const void *right)
     const part *a = left, *b = right;
     if (is_mixed(a->sorts) != is_mixed(b->sorts))
         return is_mixed(a->sorts) ? 1 : -1;
-    return a->is_turned != b->is_turned ? a->is_turned - b->is_turned : by_bound(left, right);
+    return a->is_transposed != b->is_transposed ? a->is_transposed - b->is_transposed
+                                                : by_bound(left, right);
 }
 
 static sf_status list_parts(parting *p)
@@ -182,7 +184,7 @@ static void try_part(parting *p, part *at)
     double known = p->plan ? p->plan->predicted->seconds : HUGE_VAL;
     options.cluster = at->cluster;
     options.efforts = p->efforts;
-    options.only_stages = at->is_turned || at->alike >= known;
+    options.only_stages = at->is_transposed || at->alike >= known;
     if (!options.limited)
         options.memory = least_memory(at->cluster);
     if (p->plan)
@@ -237,7 +239,7 @@ static const char *say_why(parting *p, uint32_t sort)
     return keep(p, &text);
 }
 
-static sf_idle_devices describe_idle(parting *p, int sort)
+static sf_unused_devices describe_idle(parting *p, int sort)
 {
     part at = {.sorts = 1u << sort};
     const sf_cluster *cluster = p->options->cluster;
@@ -249,7 +251,7 @@ static sf_idle_devices describe_idle(parting *p, int sort)
             devices += cluster->nodes[r].count * cluster->nodes[r].devices;
     sf_node_ranges_text(at.nranges, at.ranges, &nodes);
     sf_buf_printf(&what, "%d x %s", devices, cluster->kinds[p->sorts[sort]].name);
-    return (sf_idle_devices){keep(p, &nodes), keep(p, &what), say_why(p, at.sorts)};
+    return (sf_unused_devices){keep(p, &nodes), keep(p, &what), say_why(p, at.sorts)};
 }
 
 static void say_parts(parting *p)
@@ -257,11 +259,11 @@ static void say_parts(parting *p)
     sf_prediction *predicted = p->plan->predicted;
     sf_buf nodes = {0};
     predicted->cluster_hash = sf_cluster_hash(p->options->cluster);
-    predicted->idle = SF_ARRAY(&p->plan->arena, p->nsorts, sf_idle_devices);
+    predicted->unused = SF_ARRAY(&p->plan->arena, p->nsorts, sf_unused_devices);
     for (int s = 0; s < p->nsorts; s++)
         if (!(p->at->sorts >> s & 1))
-            predicted->idle[predicted->nidle++] = describe_idle(p, s);
-    if (predicted->nidle == 0 && !p->at->is_turned)
+            predicted->unused[predicted->nunused++] = describe_idle(p, s);
+    if (predicted->nunused == 0 && !p->at->is_transposed)
         return;
     sf_node_ranges_text(p->at->nranges, p->at->ranges, &nodes);
     predicted->nodes = keep(p, &nodes);

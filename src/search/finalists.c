@@ -199,7 +199,7 @@ static sf_candidate *find_smallest(const sf_found_plans *found)
 /* What is expected ------------------------------------------------------------------------------- */
 
 /* Of the two, which are of one name and mesh: what fits, what is known from its program, and what is faster. */
-static bool is_better_twin(const sf_candidate *a, const sf_candidate *b)
+static bool is_better_backward(const sf_candidate *a, const sf_candidate *b)
 {
     if (a->at.fits != b->at.fits)
         return a->at.fits;
@@ -217,7 +217,7 @@ static bool is_outdone(const sf_found_plans *found, size_t at)
         const sf_candidate *other = &found->candidates[i];
         if (i == at || strcmp(other->name, c->name) != 0 || strcmp(other->mesh, c->mesh) != 0)
             continue;
-        if (is_better_twin(other, c) || (i < at && !is_better_twin(c, other)))
+        if (is_better_backward(other, c) || (i < at && !is_better_backward(c, other)))
             return true;
     }
     return false;
@@ -320,7 +320,7 @@ static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
     sf_buf text = {0}, tried = {0};
     say_tried(k->options, &tried);
     sf_fail(
-        k->diag, SF_EWRONG, peak->loc,
+        k->diag, SF_EMISMATCH, peak->loc,
         "no plan was found that fits in %s%s: a rank of the smallest that was found takes %s, by "
         "%s on %s, with its peak at %s in %s",
         sf_text_bytes((double)k->options->memory).at, tried.length > 0 ? tried.text : "",
@@ -371,7 +371,8 @@ static bool is_promising(const sf_found_plans *found, const sf_candidate *taken,
 
 /* Takes the best of what was found with estimates held to *memory. Where a search held to another number may find
  * more, *again is set and *memory becomes that. */
-static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *memory, bool *again)
+static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *memory,
+                                 bool *recomputed)
 {
     bool fitted = found->count > 0 && found->candidates[0].at.fits;
     double held = (double)*memory, limit = (double)k->options->memory;
@@ -382,14 +383,14 @@ static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *me
             k->misfit_seconds = fmin(k->misfit_seconds, ranked_seconds(&found->candidates[i]));
     if (!taken) {
         const sf_candidate *least = find_smallest(found);
-        *again = fitted && !k->plan;
-        if (*again)
+        *recomputed = fitted && !k->plan;
+        if (*recomputed)
             *memory = (int64_t)(SAFE * held * limit / (double)least->lowered.memory);
         return SF_OK;
     }
     double off = (double)taken->lowered.memory / (double)taken->at.price.memory;
     *memory = (int64_t)(SAFE * limit / off);
-    *again = !k->plan && is_promising(found, taken, (int64_t)held, *memory);
+    *recomputed = !k->plan && is_promising(found, taken, (int64_t)held, *memory);
     take_plan(k, found, taken);
     return SF_OK;
 }
@@ -416,19 +417,21 @@ static bool try_lower(choosing *k, const sf_found_plans *found, int64_t *memory)
 }
 
 /* Where there is a plan, what fails is only the attempt to find a better one. */
-static sf_status search_once(choosing *k, sf_search_options *options, bool is_last, bool *again)
+static sf_status search_once(choosing *k, sf_search_options *options, bool is_last,
+                             bool *recomputed)
 {
     sf_found_plans found;
     bool is_first = !k->plan;
     sf_diag *diag = k->diag;
-    *again = false;
+    *recomputed = false;
     k->known.count = 0;
     options->known = k->plan ? k->plan->predicted->seconds : 0;
     k->diag = is_first ? diag : NULL;
     sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
     if (status == SF_OK)
-        status = judge_finalists(k, &found, &options->memory, again);
-    *again = (*again && !is_last) || (status == SF_OK && try_lower(k, &found, &options->memory));
+        status = judge_finalists(k, &found, &options->memory, recomputed);
+    *recomputed =
+        (*recomputed && !is_last) || (status == SF_OK && try_lower(k, &found, &options->memory));
     k->diag = diag;
     sf_found_plans_free(&k->last);
     k->last = found;
@@ -438,11 +441,11 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
 /* Searches until estimates of memory are right. */
 static sf_status search_in_space(choosing *k, sf_search_options *held)
 {
-    bool again = true;
+    bool recomputed = true;
     sf_status status = SF_OK;
-    for (int tries = 1; again && status == SF_OK; tries++) {
-        status = search_once(k, held, tries >= MOST_TRIES, &again);
-        again = again && !(k->plan && held->deadline > 0 && sf_now() > held->deadline);
+    for (int tries = 1; recomputed && status == SF_OK; tries++) {
+        status = search_once(k, held, tries >= MOST_TRIES, &recomputed);
+        recomputed = recomputed && !(k->plan && held->deadline > 0 && sf_now() > held->deadline);
     }
     return status;
 }
@@ -464,11 +467,11 @@ static sf_status search_in_time(choosing *k, sf_search_options *held)
 }
 
 /* What is expected of a plan in stages, beside what else was looked at. */
-static void predict_staged(const choosing *k, const sf_full_price *told, sf_plan *plan)
+static void predict_staged(const choosing *k, const sf_full_price *simulated, sf_plan *plan)
 {
     const sf_prediction *known = k->plan ? k->plan->predicted : NULL;
-    sf_prediction *predicted = predict_plan(k, &told->price, known ? known->bound : 0, plan);
-    predicted->told = told;
+    sf_prediction *predicted = predict_plan(k, &simulated->price, known ? known->bound : 0, plan);
+    predicted->simulated = simulated;
     if (!known)
         return;
     predicted->nalternatives = known->nalternatives;
@@ -486,16 +489,17 @@ static void predict_staged(const choosing *k, const sf_full_price *told, sf_plan
 static sf_status search_in_stages(choosing *k)
 {
     sf_plan *plan;
-    const sf_full_price *told;
+    const sf_full_price *simulated;
     sf_group_runs runs = {0};
     double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
     if (k->plan)
         worth = fmin(worth, k->plan->predicted->seconds);
-    sf_status status = sf_search_pipes(
-        k->graph, k->options, worth, k->options->stages > 1 ? k->diag : NULL, &plan, &told, &runs);
+    sf_status status =
+        sf_search_pipes(k->graph, k->options, worth, k->options->stages > 1 ? k->diag : NULL, &plan,
+                        &simulated, &runs);
     if (!plan)
         return k->plan ? SF_OK : status;
-    predict_staged(k, told, plan);
+    predict_staged(k, simulated, plan);
     sf_plan_free(k->plan);
     k->plan = plan;
     keep_runs(&k->runs, &runs);
@@ -535,15 +539,15 @@ static sf_status fail_stages(const choosing *k)
     sf_buf list = {0};
     bool is_one = list_stages(k->options, &list);
     if (!is_one)
-        sf_fail(k->diag, SF_EWRONG, SF_NOWHERE,
+        sf_fail(k->diag, SF_EMISMATCH, SF_NOWHERE,
                 "no plan in %d stages was found: on groups that divide %d devices evenly, "
                 "schedule %s runs %s",
                 k->options->stages, k->options->cluster->ndevices, k->options->schedule, list.text);
     sf_buf_free(&list);
     if (!is_one)
-        return SF_EWRONG;
+        return SF_EMISMATCH;
     return sf_fail(
-        k->diag, SF_EWRONG, SF_NOWHERE,
+        k->diag, SF_EMISMATCH, SF_NOWHERE,
         "no plan in %d stages was found: as many groups as divide %d devices evenly run them, and "
         "a rank has to fit in %s",
         k->options->stages, k->options->cluster->ndevices,
@@ -559,9 +563,9 @@ static sf_status check_chosen(choosing *k)
     sf_status status = sf_mesh_costs(options->cluster, &k->plan->mesh, &arena, k->diag, &costs);
     if (status == SF_OK && k->runs.count == 0)
         status = sf_group_runs_new(k->graph, k->plan, options->target, costs, k->diag, &k->runs);
-    if (status == SF_OK && !k->plan->predicted->told) {
+    if (status == SF_OK && !k->plan->predicted->simulated) {
         k->runs.at[0].costs = costs; /* those that it was lowered with are gone */
-        k->plan->predicted->told = sf_tell_groups(&k->runs, costs, &k->plan->arena);
+        k->plan->predicted->simulated = sf_tell_groups(&k->runs, costs, &k->plan->arena);
     }
     if (status == SF_OK)
         status = sf_group_runs_check(&k->runs, options->threads, k->diag);
@@ -582,7 +586,7 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     k.micro_batches = options->micro_batches ? options->micro_batches : 1;
     k.co_shards = options->co_shards ? options->co_shards : 1;
     held.impatient = may;
-    held.spares = strcmp(k.recompute, "text") == 0 ? sf_text_has_again(graph)
+    held.spares = strcmp(k.recompute, "text") == 0 ? sf_text_has_recompute(graph)
                                                    : strcmp(k.recompute, "none") != 0;
     held.spares = held.spares || options->co_shards > 1;
     held.recompute = k.recompute;

@@ -11,7 +11,7 @@
 #include "search/search.h"
 
 /* *out is for sf_plan_free, with what is expected of it in `predicted`, but for step and cluster, which are "".
- * SF_EWRONG where nothing fits in options->memory, with advice in the diag and, as JSON, in `misfit`, or NULL. */
+ * SF_EMISMATCH where nothing fits in options->memory, with advice in the diag and, as JSON, in `misfit`, or NULL. */
 sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
                          sf_diag *diag, sf_plan **out);
 

@@ -58,9 +58,9 @@ typedef struct ranked_node {
 
 /* How a plan goes on in time. */
 typedef struct way {
-    bool *again; /* by node, or NULL */
-    bool *twice; /* likewise, as in plans */
-    int turns, shards;
+    bool *recomputed;          /* by node, or NULL */
+    bool *recomputed_per_part; /* likewise, as in plans */
+    int microbatches, shards;
 } way;
 
 typedef struct fitting {
@@ -82,7 +82,7 @@ typedef struct fitting {
     way at;             /* that is tried now */
     sf_price unlimited; /* the plan as it is asked for, */
     int64_t least;      /* and the bytes that it takes with all computed again that can be, */
-    double again;       /* and about the seconds */
+    double recomputed;  /* and about the seconds */
     double
         rest; /* bytes that turns leave, as far as those show that were tried without anything computed again; 0: unknown */
     sf_price tried; /* the last */
@@ -122,7 +122,7 @@ static void rank_marked(fitting *f)
     f->ranked = SF_ARRAY(&f->arena, top->nnodes, ranked_node);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(f->graph, i);
-        if (f->plan->again[node->id])
+        if (f->plan->recomputed[node->id])
             f->ranked[f->count++] = rank_node(f, node);
     }
     if (f->count > 0)
@@ -133,9 +133,9 @@ static void rank_marked(fitting *f)
 
 static void mark_first(fitting *f, size_t count)
 {
-    memset(f->plan->again, 0, f->graph->nnodes * sizeof *f->plan->again);
+    memset(f->plan->recomputed, 0, f->graph->nnodes * sizeof *f->plan->recomputed);
     for (size_t i = 0; i < count; i++)
-        f->plan->again[f->ranked[i].node] = true;
+        f->plan->recomputed[f->ranked[i].node] = true;
 }
 
 static bool is_better_fit(const fitting *f, bool fits, const sf_price *price)
@@ -153,23 +153,23 @@ void sf_fit_passes(sf_plan *plan, const sf_search_options *options)
 
 static void put_in_way(sf_plan *plan, const sf_search_options *options, const way *w)
 {
-    plan->again = w->again;
-    plan->twice = w->twice;
-    plan->micro_batches = w->turns;
+    plan->recomputed = w->recomputed;
+    plan->recomputed_per_part = w->recomputed_per_part;
+    plan->micro_batches = w->microbatches;
     sf_plan_co_shard(plan, options->co_shard, w->shards);
     sf_fit_passes(plan, options);
 }
 
 /* Of what is computed again, what is so twice; or NULL. */
-static bool *find_twice(fitting *f, const bool *again)
+static bool *find_twice(fitting *f, const bool *recomputed)
 {
-    bool *twice = NULL;
-    if (!again || !f->inner)
+    bool *recomputed_per_part = NULL;
+    if (!recomputed || !f->inner)
         return NULL;
-    twice = SF_ARRAY(&f->arena, f->graph->nnodes, bool);
+    recomputed_per_part = SF_ARRAY(&f->arena, f->graph->nnodes, bool);
     for (size_t n = 0; n < f->graph->nnodes; n++)
-        twice[n] = again[n] && f->inner[n];
-    return twice;
+        recomputed_per_part[n] = recomputed[n] && f->inner[n];
+    return recomputed_per_part;
 }
 
 static void swap_runs(sf_group_runs *a, sf_group_runs *b)
@@ -181,23 +181,23 @@ static void swap_runs(sf_group_runs *a, sf_group_runs *b)
 
 /* Prices the plan with this computed again, in the turns that are tried now. Why it cannot be in turns of which nobody
  * asked is not told. */
-static sf_status try_marked(fitting *f, bool *again, bool *fits)
+static sf_status try_marked(fitting *f, bool *recomputed, bool *fits)
 {
     sf_price price;
     sf_plan *plan = f->plan;
-    bool *marked = plan->again, *marked_twice = plan->twice;
-    bool is_asked = f->at.turns == f->asked.turns && f->at.shards == f->asked.shards;
+    bool *marked = plan->recomputed, *marked_twice = plan->recomputed_per_part;
+    bool is_asked = f->at.microbatches == f->asked.microbatches && f->at.shards == f->asked.shards;
     *fits = false;
-    f->at.again = again;
-    f->at.twice = find_twice(f, again);
+    f->at.recomputed = recomputed;
+    f->at.recomputed_per_part = find_twice(f, recomputed);
     put_in_way(plan, f->options, &f->at);
     sf_group_runs runs = {0};
     sf_status status = sf_group_runs_new(f->graph, plan, f->options->target, f->costs,
                                          is_asked ? f->diag : NULL, &runs);
     if (status == SF_OK)
         sf_price_groups(&runs, f->costs, NULL, NULL, &price);
-    plan->again = marked;
-    plan->twice = marked_twice;
+    plan->recomputed = marked;
+    plan->recomputed_per_part = marked_twice;
     if (status != SF_OK) {
         sf_group_runs_free(&runs);
         return status;
@@ -211,8 +211,9 @@ static sf_status try_marked(fitting *f, bool *again, bool *fits)
         f->fits = *fits;
         f->price = price;
         f->best = f->at;
-        if (again)
-            f->best.again = sf_arena_copy(&f->arena, again, f->graph->nnodes * sizeof *again);
+        if (recomputed)
+            f->best.recomputed =
+                sf_arena_copy(&f->arena, recomputed, f->graph->nnodes * sizeof *recomputed);
         if (*fits)
             swap_runs(&f->runs, &runs);
     }
@@ -225,7 +226,7 @@ static sf_status try_first(fitting *f, size_t count, bool *fits)
 {
     if (count > 0)
         mark_first(f, count);
-    return try_marked(f, count > 0 ? f->plan->again : NULL, fits);
+    return try_marked(f, count > 0 ? f->plan->recomputed : NULL, fits);
 }
 
 /* Marks what can be computed again, where the user leaves that open with so many layers together. */
@@ -235,8 +236,8 @@ static sf_status mark_group(fitting *f, uint32_t group)
     char how[32];
     snprintf(how, sizeof how, f->in_parts ? "parts" : "full:%" PRIu32, group);
     SF_TRY(sf_plan_recompute(f->graph, f->plan, said ? said : how, f->diag));
-    f->inner = f->plan->twice;
-    if (f->plan->again)
+    f->inner = f->plan->recomputed_per_part;
+    if (f->plan->recomputed)
         rank_marked(f);
     return SF_OK;
 }
@@ -260,8 +261,8 @@ static bool may_fit_yet(const fitting *f, int64_t before, int64_t now)
  * plan has that of all layers. */
 static bool is_too_much_at_once(const fitting *f, uint32_t group)
 {
-    double turns = (double)f->at.turns * f->at.shards;
-    double layer = (double)(f->unlimited.memory - f->tried.memory) / f->nlayers / turns;
+    double microbatches = (double)f->at.microbatches * f->at.shards;
+    double layer = (double)(f->unlimited.memory - f->tried.memory) / f->nlayers / microbatches;
     return f->graph->nnodes > SF_SMALL_STEP && f->nlayers > 0 &&
            group * layer > (double)f->tried.memory;
 }
@@ -369,23 +370,24 @@ static sf_status keep_more(fitting *f)
     int tries = f->graph->nnodes <= SF_SMALL_STEP ? MANY_TRIES : 0;
     uint32_t *marked = SF_ARRAY(&f->arena, f->count, uint32_t), count = 0;
     bool fits;
-    if (!f->fits || !f->best.again || f->options->recompute)
+    if (!f->fits || !f->best.recomputed || f->options->recompute)
         return SF_OK;
     f->at = f->best;
     for (size_t i = f->count; i-- > 0;)
-        if (f->best.again[f->ranked[i].node])
+        if (f->best.recomputed[f->ranked[i].node])
             marked[count++] = f->ranked[i].node;
     for (uint32_t chunk = count / 2; chunk > 0 && tries > 0; chunk /= 2)
         for (uint32_t first = 0; first < count && tries > 0; first += chunk) {
-            bool *again = sf_arena_copy(&f->arena, f->best.again, f->graph->nnodes * sizeof *again);
+            bool *recomputed =
+                sf_arena_copy(&f->arena, f->best.recomputed, f->graph->nnodes * sizeof *recomputed);
             bool any = false;
             for (uint32_t i = first; i < first + chunk && i < count; i++) {
-                any = any || again[marked[i]];
-                again[marked[i]] = false;
+                any = any || recomputed[marked[i]];
+                recomputed[marked[i]] = false;
             }
             tries -= any;
             if (any)
-                SF_TRY(try_marked(f, again, &fits));
+                SF_TRY(try_marked(f, recomputed, &fits));
         }
     return SF_OK;
 }
@@ -400,22 +402,23 @@ static bool are_worth_turns(const fitting *f)
 
 /* Of a large step, as many turns as it takes at the least to fit: they leave no less than their part of what it takes without them.
  * Where nothing fits, the best so far is the smallest. */
-static int fewest_turns(const fitting *f, bool again)
+static int fewest_turns(const fitting *f, bool recomputed)
 {
-    int64_t memory = again ? f->price.memory : f->unlimited.memory;
-    int turns = 2;
-    while (f->graph->nnodes > SF_SMALL_STEP && turns <= MOST_TURNS &&
-           memory / turns > f->options->memory)
-        turns *= 2;
-    return turns;
+    int64_t memory = recomputed ? f->price.memory : f->unlimited.memory;
+    int microbatches = 2;
+    while (f->graph->nnodes > SF_SMALL_STEP && microbatches <= MOST_TURNS &&
+           memory / microbatches > f->options->memory)
+        microbatches *= 2;
+    return microbatches;
 }
 
 /* How much longer plans took in as many turns as are tried now, at the least; 0: none was tried. */
 static double *slower_in_turns(const fitting *f)
 {
-    int turns = f->at.turns > 1 ? f->at.turns : f->at.shards;
-    bool are_both = f->at.turns > 1 && f->at.shards > 1;
-    return &f->known->slower[are_both ? 2 : f->at.turns > 1][__builtin_ctz((unsigned)turns)];
+    int microbatches = f->at.microbatches > 1 ? f->at.microbatches : f->at.shards;
+    bool are_both = f->at.microbatches > 1 && f->at.shards > 1;
+    return &f->known->slower[are_both ? 2 : f->at.microbatches > 1]
+                            [__builtin_ctz((unsigned)microbatches)];
 }
 
 static void note_turns(fitting *f)
@@ -433,15 +436,16 @@ static bool is_slow_in_turns(const fitting *f)
 
 /* More turns, *turns of what is tried, until it fits, as long as they help: by themselves, or with what can be computed
  * again. A step that cannot be cut so is left as it is. */
-static void find_turns(fitting *f, int *turns, int most, bool again)
+static void find_turns(fitting *f, int *microbatches, int most, bool recomputed)
 {
     bool fits = false;
-    int64_t before = again ? f->least : f->unlimited.memory;
-    for (*turns = fewest_turns(f, again); *turns <= most && !fits; *turns *= 2) {
-        if ((!again && is_slow_in_turns(f)) ||
-            (again ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK)
+    int64_t before = recomputed ? f->least : f->unlimited.memory;
+    for (*microbatches = fewest_turns(f, recomputed); *microbatches <= most && !fits;
+         *microbatches *= 2) {
+        if ((!recomputed && is_slow_in_turns(f)) ||
+            (recomputed ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK)
             break;
-        if (!again) {
+        if (!recomputed) {
             note_turns(f);
             f->rest = left_behind(before, f->tried.memory);
         }
@@ -449,7 +453,7 @@ static void find_turns(fitting *f, int *turns, int most, bool again)
             break;
         before = f->tried.memory;
     }
-    *turns = 1;
+    *microbatches = 1;
 }
 
 /* Whether turns, however many, leave far more than there is room for: what is computed again in them does not help. */
@@ -466,20 +470,20 @@ static bool may_be_worth(const fitting *f, double seconds)
 
 /* In turns: by themselves, and, where nothing else fits or what does takes far longer, with what can be computed again. No turns make
  * a plan faster than it is without a limit. */
-static void find_in_turns(fitting *f, int *turns, int most)
+static void find_in_turns(fitting *f, int *microbatches, int most)
 {
     bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SF_SMALL_STEP;
     f->rest = 0;
     if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited.seconds)
         return;
     if (may_be_worth(f, f->unlimited.seconds))
-        find_turns(f, turns, most, !is_free);
+        find_turns(f, microbatches, most, !is_free);
     if (!is_small && (double)f->least > HELPS * (double)f->unlimited.memory &&
         (double)f->price.memory > LITTLE * (double)f->options->memory)
         return;
-    if (is_free && may_be_worth(f, f->again) && !leave_too_much(f) &&
+    if (is_free && may_be_worth(f, f->recomputed) && !leave_too_much(f) &&
         (!f->fits || f->price.seconds > FAR_LONGER * f->unlimited.seconds))
-        find_turns(f, turns, most, true);
+        find_turns(f, microbatches, most, true);
 }
 
 /* Both in turns, where neither alone does it, as long as that helps. */
@@ -489,7 +493,7 @@ static void find_in_both(fitting *f)
     for (int shards = 2; shards <= MOST_SHARDS && !f->fits && helps; shards *= 2) {
         int64_t before = f->price.memory;
         f->at.shards = shards;
-        find_in_turns(f, &f->at.turns, MOST_TURNS);
+        find_in_turns(f, &f->at.microbatches, MOST_TURNS);
         helps = may_fit_yet(f, before, f->price.memory);
     }
     f->at.shards = 1;
@@ -525,11 +529,11 @@ static bool is_told(const fitting *f)
 }
 
 /* Whether it tells that no more is to be gained by what is computed again than it gained: that was what made it fit. */
-static bool is_told_again(const fitting *f)
+static bool is_recomputed_by_text(const fitting *f)
 {
     bool is_told = false;
     for (size_t i = 0; i < f->known->count && f->graph->nnodes > SF_SMALL_STEP; i++)
-        is_told = is_told || (f->known->again[i] && is_no_better(f, i));
+        is_told = is_told || (f->known->recomputed[i] && is_no_better(f, i));
     return is_told;
 }
 
@@ -541,7 +545,7 @@ static void tell_others(fitting *f)
     if (known->count == 0)
         memset(known->slower, 0, sizeof known->slower);
     known->unlimited[known->count] = f->unlimited;
-    known->again[known->count] = false;
+    known->recomputed[known->count] = false;
     known->fitted[known->count++] = HUGE_VAL;
     f->tells = true;
 }
@@ -555,7 +559,7 @@ static sf_status find_in_parts(fitting *f, bool in_turns)
     SF_TRY(find_least(f, &fits));
     f->least = f->tried.memory;
     if (!fits && !f->options->micro_batches && in_turns)
-        find_turns(f, &f->at.turns, MOST_TURNS, true);
+        find_turns(f, &f->at.microbatches, MOST_TURNS, true);
     return SF_OK;
 }
 
@@ -568,19 +572,19 @@ static sf_status find_fit(fitting *f)
     f->unlimited = f->price;
     if (fits || f->price.seconds > f->known->worth || is_told(f))
         return SF_OK;
-    bool by_turns = is_free && is_told_again(f); /* alone */
+    bool by_turns = is_free && is_recomputed_by_text(f); /* alone */
     if (!by_turns)
         tell_others(f);
     f->least = f->tried.memory;
-    f->again = by_turns ? HUGE_VAL : 0;
+    f->recomputed = by_turns ? HUGE_VAL : 0;
     if (is_free && !by_turns) {
         SF_TRY(find_least(f, &fits));
         f->least = f->tried.memory;
-        f->again = f->tried.seconds;
+        f->recomputed = f->tried.seconds;
     }
     bool leaves = false, leaves_in_shards = false;
     if (!o->micro_batches) {
-        find_in_turns(f, &f->at.turns, MOST_TURNS);
+        find_in_turns(f, &f->at.microbatches, MOST_TURNS);
         leaves = leave_too_much(f);
     }
     if (!o->co_shards) {
@@ -589,7 +593,7 @@ static sf_status find_fit(fitting *f)
     }
     if (!o->micro_batches && !o->co_shards && !(leaves && leaves_in_shards) && !by_turns)
         find_in_both(f);
-    bool in_parts = !f->fits && is_free && f->nlayers > 1 && may_be_worth(f, f->again);
+    bool in_parts = !f->fits && is_free && f->nlayers > 1 && may_be_worth(f, f->recomputed);
     return in_parts ? find_in_parts(f, !leaves) : SF_OK;
 }
 
@@ -598,13 +602,14 @@ static void take_best_way(fitting *f)
     sf_plan *plan = f->plan;
     const char *marked = plan->recompute;
     put_in_way(plan, f->options, &f->best);
-    if (plan->again)
-        plan->again =
-            sf_arena_copy(&plan->arena, plan->again, f->graph->nnodes * sizeof *plan->again);
-    if (plan->twice)
-        plan->twice =
-            sf_arena_copy(&plan->arena, plan->twice, f->graph->nnodes * sizeof *plan->twice);
-    plan->recompute = !plan->again ? "" : f->options->recompute ? marked : "auto";
+    if (plan->recomputed)
+        plan->recomputed = sf_arena_copy(&plan->arena, plan->recomputed,
+                                         f->graph->nnodes * sizeof *plan->recomputed);
+    if (plan->recomputed_per_part)
+        plan->recomputed_per_part =
+            sf_arena_copy(&plan->arena, plan->recomputed_per_part,
+                          f->graph->nnodes * sizeof *plan->recomputed_per_part);
+    plan->recompute = !plan->recomputed ? "" : f->options->recompute ? marked : "auto";
 }
 
 sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
@@ -617,7 +622,7 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
                  .plan = plan,
                  .diag = diag,
                  .known = known,
-                 .asked = {.turns = options->micro_batches > 1 ? options->micro_batches : 1,
+                 .asked = {.microbatches = options->micro_batches > 1 ? options->micro_batches : 1,
                            .shards = options->co_shards > 1 ? options->co_shards : 1}};
     f.at = f.asked;
     *runs = (sf_group_runs){0};
@@ -632,8 +637,8 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
         *out = f.price;
         if (f.tells && f.fits) {
             known->fitted[known->count - 1] = f.price.seconds;
-            known->again[known->count - 1] =
-                f.best.again && f.best.turns == 1 && f.best.shards == 1;
+            known->recomputed[known->count - 1] =
+                f.best.recomputed && f.best.microbatches == 1 && f.best.shards == 1;
         }
         take_best_way(&f);
     }

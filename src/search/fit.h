@@ -19,7 +19,7 @@ typedef struct sf_fit_known {
     size_t count;
     sf_price unlimited[SF_MOST_FITTED]; /* those that do not fit, as they are */
     double fitted[SF_MOST_FITTED];      /* seconds of each as it fits; HUGE_VAL: it does not */
-    bool again[SF_MOST_FITTED];         /* it fits with some computed again, and not in turns */
+    bool recomputed[SF_MOST_FITTED];    /* it fits with some computed again, and not in turns */
     /* How many times as long as without them plans take in 2^n turns, at the least: of heads and features, of the batch, of both; 0: not known. */
     double slower[3][SF_MOST_DOUBLED];
 } sf_fit_known;

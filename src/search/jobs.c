@@ -77,7 +77,7 @@ void search_add_known(search *s, const sf_known *known, const sf_mesh *mesh)
 /* The axes to solve: nothing is split along an idle one, which is in front. */
 static sf_axes busy_axes(const search *s, const sf_mesh *mesh)
 {
-    return s->idle > 1 ? (1u << mesh->naxes) - 2 : 0;
+    return s->unused > 1 ? (1u << mesh->naxes) - 2 : 0;
 }
 
 void search_add_cold(search *s, const sf_mesh *mesh, int grant, double guess)
@@ -303,7 +303,8 @@ double search_best_seconds(const search *s)
 static search_best *find_best_on(const search *s, const sf_mesh *mesh)
 {
     for (size_t i = 0; i < s->nbest; i++)
-        if (s->best[i].idle == s->idle && search_is_same_mesh(s, &s->best[i].at.plan->mesh, mesh))
+        if (s->best[i].unused == s->unused &&
+            search_is_same_mesh(s, &s->best[i].at.plan->mesh, mesh))
             return &s->best[i];
     return NULL;
 }
@@ -319,7 +320,7 @@ const sf_priced *search_best_of(const search *s, int naxes)
     const sf_priced *best = NULL;
     for (size_t i = 0; i < s->nbest; i++) {
         const sf_priced *at = &s->best[i].at;
-        bool counts = s->best[i].idle == s->idle && at->plan->mesh.naxes == naxes;
+        bool counts = s->best[i].unused == s->unused && at->plan->mesh.naxes == naxes;
         if (counts && (!best || sf_priced_better(at, best)))
             best = at;
     }
@@ -332,7 +333,7 @@ static void keep_best(search *s, const sf_priced *found)
     search_best *best = find_best_on(s, &found->plan->mesh);
     if (best && !sf_priced_better(found, &best->at))
         return;
-    search_best copy = {*found, s->idle};
+    search_best copy = {*found, s->unused};
     copy.at.plan = sf_plan_copy(found->plan, s->ground.graph);
     if (best) {
         SF_PUSH(&s->arena, s->old, s->nold, s->old_capacity, best->at.plan);
@@ -364,7 +365,7 @@ static void add_candidate(search *s, const job *j)
 static bool is_worth_adding(const search *s, const sf_priced *found)
 {
     double near = s->thorough ? s->found->near : 1;
-    return s->idle == 1 || s->busy == HUGE_VAL ||
+    return s->unused == 1 || s->busy == HUGE_VAL ||
            found->price.seconds < near * (1 - IDLE_GAIN) * s->busy;
 }
 
@@ -396,7 +397,7 @@ static sf_status collect_plan(search *s, job *j)
         sf_plan_free(found->plan);
         return SF_OK;
     }
-    if (s->idle == 1 && found->fits)
+    if (s->unused == 1 && found->fits)
         s->busy = fmin(s->busy, found->price.seconds);
     SF_TRY(finish_plan(s, j));
     add_candidate(s, j);

@@ -94,7 +94,7 @@ static sf_status finish_known_plan(cook *k, int64_t least, sf_priced *out)
     if (least > 0)
         SF_TRY(spare_small(k, out->plan, least));
     SF_TRY(sf_plan_add_pins(out->plan, ground->npins, ground->pins, k->diag));
-    SF_TRY(sf_plan_complete(ground->graph, out->plan, k->diag));
+    SF_TRY(sf_plan_propagate(ground->graph, out->plan, k->diag));
     return sf_price_on(ground, &k->rules, k->costs, k->diag, out);
 }
 

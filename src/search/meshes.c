@@ -120,26 +120,26 @@ static int by_distance(const void *left, const void *right)
     return a->order - b->order;
 }
 
-bool sf_meshes_can_idle(const sf_cluster *cluster, int idle)
+bool sf_meshes_can_idle(const sf_cluster *cluster, int unused)
 {
     bool equal = true;
     for (int i = 1; i < cluster->nruns; i++)
         equal = equal && cluster->nodes[i].devices == cluster->nodes[0].devices &&
                 cluster->nodes[i].kind == cluster->nodes[0].kind;
-    return equal && idle >= 1 && idle <= cluster->ndevices && cluster->ndevices % idle == 0;
+    return equal && unused >= 1 && unused <= cluster->ndevices && cluster->ndevices % unused == 0;
 }
 
-static sf_mesh with_idle(const sf_mesh *mesh, int idle)
+static sf_mesh with_idle(const sf_mesh *mesh, int unused)
 {
-    sf_mesh out = {.naxes = mesh->naxes + 1, .axes = {{SF_IDLE_AXIS, idle}}};
+    sf_mesh out = {.naxes = mesh->naxes + 1, .axes = {{SF_UNUSED_AXIS, unused}}};
     for (int a = 0; a < mesh->naxes; a++)
         out.axes[a + 1] = mesh->axes[a];
     return out;
 }
 
-sf_meshes sf_meshes_of(const sf_cluster *cluster, int idle, int naxes, int most, sf_arena *arena)
+sf_meshes sf_meshes_of(const sf_cluster *cluster, int unused, int naxes, int most, sf_arena *arena)
 {
-    lister l = {.devices = cluster->ndevices / idle, .naxes = naxes, .arena = arena};
+    lister l = {.devices = cluster->ndevices / unused, .naxes = naxes, .arena = arena};
     int sizes[3] = {1, 1, 1};
     find_boundaries(&l, cluster);
     if (l.devices == 1 && naxes == 1)
@@ -151,7 +151,7 @@ sf_meshes sf_meshes_of(const sf_cluster *cluster, int idle, int naxes, int most,
     sf_meshes meshes = {.count = l.count < (size_t)most ? (int)l.count : most};
     meshes.at = SF_ARRAY(arena, meshes.count, sf_mesh);
     for (int i = 0; i < meshes.count; i++)
-        meshes.at[i] = idle > 1 ? with_idle(&l.found[i].mesh, idle) : l.found[i].mesh;
+        meshes.at[i] = unused > 1 ? with_idle(&l.found[i].mesh, unused) : l.found[i].mesh;
     return meshes;
 }
 

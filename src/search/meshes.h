@@ -29,10 +29,10 @@ bool sf_axis_is_free(const sf_axis *axis);
 /* Those of exactly `naxes` axes (1 to 3), each of 2 devices and more; of more than `most` the ones whose
  * cuts are nearest to where nodes and racks end. One device: a mesh of one axis of one. `idle` groups do the same:
  * 1, or what divides the devices of a cluster of equal nodes, and then there is an axis more. Lives in the arena. */
-sf_meshes sf_meshes_of(const sf_cluster *cluster, int idle, int naxes, int most, sf_arena *arena);
+sf_meshes sf_meshes_of(const sf_cluster *cluster, int unused, int naxes, int most, sf_arena *arena);
 
 /* Whether the devices can stand in so many groups that do the same. */
-bool sf_meshes_can_idle(const sf_cluster *cluster, int idle);
+bool sf_meshes_can_idle(const sf_cluster *cluster, int unused);
 
 /* Every way to give each of the names to an axis of its own; axes that are left stay free. */
 sf_meshes sf_meshes_named(const sf_meshes *meshes, int nnames, const char *const *names,

@@ -96,7 +96,7 @@ sf_status search_read_pins(search *s)
 
 static sf_meshes name_meshes(search *s, int naxes, int most)
 {
-    sf_meshes meshes = sf_meshes_of(s->ground.cluster, s->idle, naxes, most, &s->arena);
+    sf_meshes meshes = sf_meshes_of(s->ground.cluster, s->unused, naxes, most, &s->arena);
     return sf_meshes_named(&meshes, s->nnames, s->names, &s->arena);
 }
 

@@ -43,7 +43,7 @@ static sf_status complete_pinned(const sf_prospects *p, sf_plan *plan, sf_diag *
     int broken = -1;
     sf_status status = sf_plan_add_pins(plan, o->npins, o->pins, diag);
     if (status == SF_OK)
-        status = sf_plan_complete(p->graph, plan, diag);
+        status = sf_plan_propagate(p->graph, plan, diag);
     if (status == SF_OK)
         status = sf_ground_rules(&ground, &plan->mesh, &arena, diag, &rules);
     if (status == SF_OK)
@@ -80,7 +80,7 @@ sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag 
     else if (pinned)
         status = complete_pinned(p, *out, diag);
     else if (c->recipe)
-        status = sf_plan_complete(p->graph, *out, diag);
+        status = sf_plan_propagate(p->graph, *out, diag);
     if (status != SF_OK) {
         sf_plan_free(*out);
         *out = NULL;
@@ -137,9 +137,9 @@ void sf_prospects_free(sf_prospects *p)
     sf_arena_free(&p->arena);
 }
 
-static bool has_too_many_nodes(const sf_prospects *p, uint32_t turns)
+static bool has_too_many_nodes(const sf_prospects *p, uint32_t microbatches)
 {
-    return (double)p->graph->nnodes * turns > p->most_nodes;
+    return (double)p->graph->nnodes * microbatches > p->most_nodes;
 }
 
 /* What is known of a plan before it is in stages. */
@@ -164,23 +164,25 @@ static double estimate_staged(const sf_prospect *c, const unstaged *u, const sf_
                               bool splits)
 {
     bool in_turns = sf_mesh_axis(&c->mesh, sf_str_of("model")) >= 0;
-    double turns = c->turns, groups = c->groups, speed = 0,
-           turn =
-               work->forward + work->backward + work->weights + (in_turns ? u->exposed / turns : 0),
+    double microbatches = c->microbatches, groups = c->groups, speed = 0,
+           microbatch = work->forward + work->backward + work->weights +
+                        (in_turns ? u->exposed / microbatches : 0),
            once = work->once + (in_turns ? 0 : u->exposed);
     for (int g = 0; g < c->groups; g++)
         speed += c->speeds[g];
-    double waits = splits ? turn - fmin(work->weights, FILLED * turn) : turn * groups / c->stages;
-    double seconds = fmax(turns * turn + waits * (groups - 1), turn * groups) + once;
+    double waits = splits ? microbatch - fmin(work->weights, FILLED * microbatch)
+                          : microbatch * groups / c->stages;
+    double seconds =
+        fmax(microbatches * microbatch + waits * (groups - 1), microbatch * groups) + once;
     return seconds / speed + 2 * (c->stages - 1) * u->latency;
 }
 
 /* Turns that groups have under way on the average, where those behind begin later. */
-static double mean_in_flight(int groups, uint32_t turns)
+static double mean_in_flight(int groups, uint32_t microbatches)
 {
     double in_flight = 0;
     for (uint32_t g = 1; g <= (uint32_t)groups; g++)
-        in_flight += g < turns ? g : turns;
+        in_flight += g < microbatches ? g : microbatches;
     return in_flight / groups;
 }
 
@@ -190,7 +192,8 @@ static double estimate_full(const sf_prospects *p, const sf_prospect *c, const u
                             double flying)
 {
     bool shares = sf_schedule_shares(c->schedule) || c->schedule == p->passes;
-    double kept = shares ? 0 : SURELY_KEPT * u->kept / c->turns * fmin(c->turns, flying);
+    double kept =
+        shares ? 0 : SURELY_KEPT * u->kept / c->microbatches * fmin(c->microbatches, flying);
     return (u->state + kept) / c->groups / (double)p->options->memory;
 }
 
@@ -200,7 +203,7 @@ static void add_prospect(sf_prospects *p, sf_prospect c, const unstaged *u,
     c.seconds = estimate_staged(&c, u, work, splits);
     c.full = estimate_full(p, &c, u, c.groups);
     bool falls = strcmp(c.schedule, "1f1b") == 0; /* from group to group, to one */
-    c.mean = estimate_full(p, &c, u, falls ? mean_in_flight(c.groups, c.turns) : c.groups);
+    c.mean = estimate_full(p, &c, u, falls ? mean_in_flight(c.groups, c.microbatches) : c.groups);
     if (c.seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth)
         SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
 }
@@ -249,9 +252,9 @@ static void find_kinds(sf_prospects *p)
 static bool is_worth(const sf_prospects *p, const sf_prospect *c)
 {
     if (strcmp(c->schedule, "interleaved:2") == 0)
-        return c->turns % (uint32_t)c->groups == 0;
+        return c->microbatches % (uint32_t)c->groups == 0;
     if (strcmp(c->schedule, "zb-h1") == 0)
-        return c->turns > 1;
+        return c->microbatches > 1;
     return !sf_schedule_shares(c->schedule) || p->shared * c->groups >= 0.5;
 }
 
@@ -262,7 +265,7 @@ static void add_schedules(sf_prospects *p, sf_prospect c, const unstaged *u,
     const char *asked = p->options->schedule;
     sf_schedule_kind kind;
     const char *const names[] = {"1f1b", "zb-h1", "interleaved:2", "zb-v", "interlaced", p->passes};
-    c.turns = work->turns;
+    c.microbatches = work->microbatches;
     for (size_t i = 0; i < (asked ? 1 : sizeof names / sizeof *names); i++) {
         c.schedule = asked ? asked : names[i];
         if (!c.schedule || sf_schedule_parse(c.schedule, &kind, NULL) != SF_OK)
@@ -279,13 +282,15 @@ static void list_turns(const sf_prospects *p, uint32_t groups, unstaged *u)
 {
     uint32_t asked = (uint32_t)p->options->micro_batches;
     u->count = 0;
-    for (uint32_t turns = 1; turns < groups && !asked && !has_too_many_nodes(p, turns); turns *= 2)
-        u->work[u->count++] = (sf_turn_work){.turns = turns};
-    for (uint32_t turns = groups; turns <= MOST_TURNS && !asked && !has_too_many_nodes(p, turns);
-         turns *= 2)
-        u->work[u->count++] = (sf_turn_work){.turns = turns};
+    for (uint32_t microbatches = 1;
+         microbatches < groups && !asked && !has_too_many_nodes(p, microbatches); microbatches *= 2)
+        u->work[u->count++] = (sf_turn_work){.microbatches = microbatches};
+    for (uint32_t microbatches = groups;
+         microbatches <= MOST_TURNS && !asked && !has_too_many_nodes(p, microbatches);
+         microbatches *= 2)
+        u->work[u->count++] = (sf_turn_work){.microbatches = microbatches};
     if (asked)
-        u->work[u->count++] = (sf_turn_work){.turns = asked};
+        u->work[u->count++] = (sf_turn_work){.microbatches = asked};
 }
 
 /* What a rank holds of the state, and of the gradients that turns add up, which are split as the parameters are. */
@@ -297,17 +302,17 @@ static void count_held(const sf_graph *graph, const sf_plan *plan, unstaged *out
         const sf_layout *layout = &plan->arguments[i];
         if (sf_is_handed_in(argument))
             continue;
-        out->state += sf_piece_bytes(sf_argument_type(graph, i), layout, &plan->mesh);
+        out->state += sf_shard_bytes(sf_argument_type(graph, i), layout, &plan->mesh);
         if (argument->gradient != SF_NONE)
             out->gradients +=
-                sf_piece_bytes(sf_type_of(graph, argument->gradient), layout, &plan->mesh);
+                sf_shard_bytes(sf_type_of(graph, argument->gradient), layout, &plan->mesh);
     }
 }
 
 static void count_kept(const sf_prospects *p, const sf_plan *plan, sf_arena *arena, unstaged *out)
 {
-    sf_load_wish wish = {.efforts = p->efforts, .plan = plan, .turns = 1};
-    const double *kept = sf_kept_by_nodes(&wish, arena);
+    sf_load_request request = {.efforts = p->efforts, .plan = plan, .microbatches = 1};
+    const double *kept = sf_kept_by_nodes(&request, arena);
     out->kept = 0;
     for (uint32_t n = 0; n < p->graph->nnodes; n++)
         out->kept += p->scores && p->scores[n] ? 0 : kept[n];
@@ -315,9 +320,9 @@ static void count_kept(const sf_prospects *p, const sf_plan *plan, sf_arena *are
 
 /* What of their memory the groups hold all the time, if it is well spread. */
 static double find_held(const sf_prospects *p, const sf_prospect *c, const unstaged *u,
-                        uint32_t turns)
+                        uint32_t microbatches)
 {
-    double held = u->state + (turns > 1 ? u->gradients : 0);
+    double held = u->state + (microbatches > 1 ? u->gradients : 0);
     return held / c->groups / (double)p->options->memory;
 }
 
@@ -325,12 +330,12 @@ static double find_repeated(const sf_prospects *p, const sf_plan *plan, const sf
                             sf_arena *arena)
 {
     const double *times = sf_node_times(p->efforts, plan, costs, arena);
-    double all = 0, again = 0;
-    for (uint32_t n = 0; n < p->graph->nnodes && p->again; n++) {
+    double all = 0, recomputed = 0;
+    for (uint32_t n = 0; n < p->graph->nnodes && p->recomputed; n++) {
         all += times[n];
-        again += p->again[n] ? times[n] : 0;
+        recomputed += p->recomputed[n] ? times[n] : 0;
     }
-    return all > 0 ? again / all : 0;
+    return all > 0 ? recomputed / all : 0;
 }
 
 /* A way for ranks to share what groups have, and what is known of it before it is in stages. */
@@ -379,7 +384,7 @@ static void add_split(sf_prospects *p, split *s)
     sf_prospect *c = &s->of;
     c->speeds = sf_arena_copy(&p->arena, c->speeds, (size_t)c->groups * sizeof *c->speeds);
     for (size_t i = 0; i < s->u.count; i++)
-        if (find_held(p, c, &s->u, s->u.work[i].turns) <= 1)
+        if (find_held(p, c, &s->u, s->u.work[i].microbatches) <= 1)
             add_schedules(p, *c, &s->u, &s->u.work[i]);
     keep_made(p, c, s->plan);
     s->plan = NULL;
@@ -445,10 +450,11 @@ static bool may_be_fast(const sf_prospects *p, int groups)
         p->options->schedule ? 0 : fmin(1 - FILLED, 1.0 / (p->passes ? MOST_PASSES : MOST_STAGES));
     list_turns(p, (uint32_t)groups, &u);
     for (size_t i = 0; i < u.count; i++) {
-        uint32_t turns = u.work[i].turns;
-        double held = p->held * mean_in_flight(groups, turns) / turns;
+        uint32_t microbatches = u.work[i].microbatches;
+        double held = p->held * mean_in_flight(groups, microbatches) / microbatches;
         bool has_room = held <= (double)p->options->memory;
-        double seconds = (has_room ? p->all : p->all_again) * (1 + share * (groups - 1) / turns);
+        double seconds =
+            (has_room ? p->all : p->all_recomputed) * (1 + share * (groups - 1) / microbatches);
         may = may || seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth;
     }
     return may;
@@ -472,7 +478,7 @@ static void add_recipe(sf_prospects *p, int groups, int data, int model, const c
 static void add_idle(sf_prospects *p, int groups, int inner)
 {
     sf_prospect c = {.groups = groups,
-                     .mesh = {2, {{SF_PIPE_AXIS, groups}, {SF_IDLE_AXIS, inner}}}};
+                     .mesh = {2, {{SF_PIPE_AXIS, groups}, {SF_UNUSED_AXIS, inner}}}};
     if (p->graph->nnodes <= SF_SMALL_STEP)
         add_unstaged(p, c);
 }
@@ -540,8 +546,8 @@ static int by_promise(const void *a, const void *b)
         return x->seconds < y->seconds ? -1 : 1;
     if (x->groups != y->groups)
         return x->groups < y->groups ? -1 : 1;
-    if (x->turns != y->turns)
-        return x->turns < y->turns ? -1 : 1;
+    if (x->microbatches != y->microbatches)
+        return x->microbatches < y->microbatches ? -1 : 1;
     return strcmp(x->schedule, y->schedule);
 }
 
@@ -554,7 +560,7 @@ static void find_all(sf_prospects *p)
         return;
     sf_plan *whole = sf_plan_new(p->graph, &mesh);
     p->all = sf_search_bound(p->efforts, costs);
-    p->all_again = p->all * (1 + find_repeated(p, whole, costs, &p->arena));
+    p->all_recomputed = p->all * (1 + find_repeated(p, whole, costs, &p->arena));
     p->held = sf_memory_bound(p->efforts, cluster->ndevices);
     sf_plan_free(whole);
 }

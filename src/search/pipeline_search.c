@@ -41,7 +41,7 @@ enum { WAYS = 6 };
  * groups, and is too large for them however it is tried, is so in as many turns, or fewer. */
 typedef struct refusal {
     const char *schedule;
-    uint32_t turns;
+    uint32_t microbatches;
     int parts;
     bool is_large;
     int groups;
@@ -93,9 +93,9 @@ typedef struct piping {
     bool *seen,
         *hopeful; /* by prospect: it was cut into stages; and may fit: it waits, or has been tried */
     sf_plan *best;
-    const sf_full_price *told; /* of it, in its arena */
-    sf_group_runs runs;        /* of it */
-    sf_prospect taken;         /* that it was made of */
+    const sf_full_price *simulated; /* of it, in its arena */
+    sf_group_runs runs;             /* of it */
+    sf_prospect taken;              /* that it was made of */
     /* The stages that were cut last, by node, and of what. */
     uint32_t *cut;
     const sf_prospect *cut_of;
@@ -129,7 +129,7 @@ static double most_nodes(const sf_search_options *options)
 /* All groups are lowered, each with its part of every turn. */
 static double count_nodes(const piping *p, const sf_prospect *c)
 {
-    return (double)p->on.graph->nnodes * c->turns;
+    return (double)p->on.graph->nnodes * c->microbatches;
 }
 
 static bool is_too_large(const piping *p, const sf_prospect *c)
@@ -156,7 +156,7 @@ static bool hold_alike(const piping *p, const char *a, const char *b)
 /* Whether the prospect holds what one of these did that was too large. */
 static bool is_as_large(const piping *p, const refusal *r, const sf_prospect *c)
 {
-    return c->turns > 1 && c->turns <= r->turns && c->groups == r->groups &&
+    return c->microbatches > 1 && c->microbatches <= r->microbatches && c->groups == r->groups &&
            c->recipe == r->recipe && !c->plan && parts_of(c) == r->parts &&
            hold_alike(p, c->schedule, r->schedule);
 }
@@ -166,7 +166,7 @@ static bool is_refused(const piping *p, const sf_prospect *c)
     for (size_t i = 0; i < p->nrefused; i++) {
         const refusal *r = &p->refused[i];
         if (r->is_large ? is_as_large(p, r, c)
-                        : c->turns % r->turns == 0 && parts_of(c) % r->parts == 0 &&
+                        : c->microbatches % r->microbatches == 0 && parts_of(c) % r->parts == 0 &&
                               strcmp(c->schedule, r->schedule) == 0)
             return true;
     }
@@ -182,10 +182,11 @@ static bool is_same_but_turns(const sf_prospect *a, const sf_prospect *b)
 /* Whether the other, which may fit, is the same in more turns, holds no more in any stage, and seems to be faster. */
 static bool outdoes(const sf_prospect *other, const sf_prospect *c)
 {
-    bool adds_up = c->turns > (uint32_t)c->groups ||
-                   (c->turns > 1 && c->stages <= (uint32_t)c->groups); /* gradients, in both */
-    return adds_up && other->turns > c->turns && other->seconds < SURELY_FASTER * c->seconds &&
-           is_same_but_turns(other, c);
+    bool adds_up =
+        c->microbatches > (uint32_t)c->groups ||
+        (c->microbatches > 1 && c->stages <= (uint32_t)c->groups); /* gradients, in both */
+    return adds_up && other->microbatches > c->microbatches &&
+           other->seconds < SURELY_FASTER * c->seconds && is_same_but_turns(other, c);
 }
 
 static bool is_outdone(const piping *p, const sf_prospect *c)
@@ -196,9 +197,9 @@ static bool is_outdone(const piping *p, const sf_prospect *c)
     return false;
 }
 
-static void refuse(piping *p, const sf_prospect *c, uint32_t turns, bool is_large)
+static void refuse(piping *p, const sf_prospect *c, uint32_t microbatches, bool is_large)
 {
-    refusal r = {c->schedule, turns, parts_of(c), is_large, c->groups, c->recipe};
+    refusal r = {c->schedule, microbatches, parts_of(c), is_large, c->groups, c->recipe};
     SF_PUSH(&p->on.arena, p->refused, p->nrefused, p->refused_capacity, r);
 }
 
@@ -212,11 +213,11 @@ static void list_ways(piping *p)
     const char *asked = options->recompute;
     const char *first = asked ? asked : options->as_text ? "text" : "none";
     const char *last = asked ? asked : "layer";
-    const bool *kept = sf_again_by(p->on.graph, first, &p->on.arena),
-               *again = asked ? kept : sf_again_by(p->on.graph, last, &p->on.arena);
-    const sf_stage_way ways[WAYS] = {{first, kept, 0, false}, {first, kept, 0, true},
-                                     {last, again, 0, false}, {last, again, 0, true},
-                                     {last, again, 2, true},  {last, again, 4, true}};
+    const bool *kept = sf_recomputed_by(p->on.graph, first, &p->on.arena),
+               *recomputed = asked ? kept : sf_recomputed_by(p->on.graph, last, &p->on.arena);
+    const sf_stage_way ways[WAYS] = {{first, kept, 0, false},      {first, kept, 0, true},
+                                     {last, recomputed, 0, false}, {last, recomputed, 0, true},
+                                     {last, recomputed, 2, true},  {last, recomputed, 4, true}};
     memcpy(p->ways, ways, sizeof ways);
 }
 
@@ -261,7 +262,7 @@ static bool cannot_fit(const piping *p, const sf_draft *draft)
 /* Whether two seem to take the same, and differ in what a group splits alone. */
 static bool is_nearly_same(const sf_prospect *a, const sf_prospect *b)
 {
-    return a->stages == b->stages && a->groups == b->groups && a->turns == b->turns &&
+    return a->stages == b->stages && a->groups == b->groups && a->microbatches == b->microbatches &&
            strcmp(a->schedule, b->schedule) == 0 &&
            fabs(a->seconds - b->seconds) < SAME_SECONDS * a->seconds;
 }
@@ -322,7 +323,9 @@ static bool is_worth_it(const piping *p, const sf_prospect *c)
 static bool is_slow_way(const piping *p, const sf_prospect *c, size_t way)
 {
     bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
-    double slower = p->ways[way].again && p->ways[way].again == p->on.again ? 1 + c->repeated : 1;
+    double slower = p->ways[way].recomputed && p->ways[way].recomputed == p->on.recomputed
+                        ? 1 + c->repeated
+                        : 1;
     return !is_small && slower * c->seconds >= DRAFT_NEAR * sf_prospects_near(&p->on) * p->on.worth;
 }
 
@@ -461,7 +464,7 @@ static sf_status wait_from(piping *p, const sf_prospect *c, size_t way, bool *ma
         status = p->ways[way].limited ? status : tried;
     }
     if (status == SF_OK && !h.any && !h.is_slow)
-        refuse(p, c, h.held > 1 ? UINT32_MAX : c->turns, true);
+        refuse(p, c, h.held > 1 ? UINT32_MAX : c->microbatches, true);
     *may_fit = h.any;
     return status;
 }
@@ -487,8 +490,8 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
         options->spent->programs += out->nprograms;
     if (status == SF_OK)
         p->nodes += count_nodes(p, c);
-    else if (c->turns > 1 && way->shards == 0)
-        refuse(p, c, c->turns, false);
+    else if (c->microbatches > 1 && way->shards == 0)
+        refuse(p, c, c->microbatches, false);
     return status;
 }
 
@@ -500,9 +503,9 @@ static void take_staged(piping *p, const sf_prospect *c, const sf_costs *costs, 
     sf_group_runs_free(&p->runs);
     p->taken = *c;
     p->best = plan;
-    p->told = sf_tell_groups(runs, costs, &plan->arena);
+    p->simulated = sf_tell_groups(runs, costs, &plan->arena);
     p->runs = *runs;
-    p->on.worth = p->told->price.seconds;
+    p->on.worth = p->simulated->price.seconds;
     *runs = (sf_group_runs){0};
 }
 
@@ -651,7 +654,7 @@ static void search_layouts(piping *p)
 }
 
 sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *options, double worth,
-                          sf_diag *diag, sf_plan **out, const sf_full_price **told,
+                          sf_diag *diag, sf_plan **out, const sf_full_price **simulated,
                           sf_group_runs *runs)
 {
     piping p = {
@@ -660,7 +663,7 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     int most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
     p.on.efforts = options->efforts;
     list_ways(&p);
-    p.on.again = p.ways[WAYS - 1].again;
+    p.on.recomputed = p.ways[WAYS - 1].recomputed;
     sf_prospects_list(&p.on);
     p.drafts = SF_ARRAY(&p.on.arena, p.on.count * WAYS, drafted);
     p.seen = SF_ARRAY(&p.on.arena, p.on.count, bool);
@@ -674,7 +677,7 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     for (size_t i = 0; i < p.on.count * WAYS; i++)
         free_draft(&p.drafts[i]);
     *out = p.best;
-    *told = p.told;
+    *simulated = p.simulated;
     *runs = p.runs;
     sf_prospects_free(&p.on);
     return p.best || p.on.count == 0 ? SF_OK : p.why;

@@ -18,7 +18,7 @@
 /* The efforts of the options are known. A plan in stages that fits and takes less than `worth` seconds, and what its groups run, both to be freed; *out is NULL where none
  * was found. What was told of it is in the arena of the plan. Options about stages, schedule and turns are obeyed; where they cannot be, the status says why the last was not made. */
 sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *options, double worth,
-                          sf_diag *diag, sf_plan **out, const sf_full_price **told,
+                          sf_diag *diag, sf_plan **out, const sf_full_price **simulated,
                           sf_group_runs *runs);
 
 /* Whether the options leave room for pipelines. */

@@ -30,7 +30,7 @@ static const char *purpose_of(const sf_efforts *efforts, const sf_plan *plan, in
             model += bytes;
     }
     if (data + seq + model <= 0 && is_idle(graph, plan, axis))
-        return SF_IDLE_AXIS;
+        return SF_UNUSED_AXIS;
     return data >= seq && data >= model && data > 0 ? "data" : seq > model ? "seq" : "model";
 }
 

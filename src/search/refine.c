@@ -59,17 +59,17 @@ typedef struct slack {
     uint8_t *by_value; /* parts that are exposed (search/axis/axis.h), or NULL: nobody asks */
 } slack;
 
-static void see_slack(void *context, const sf_priced_move *move)
+static void see_slack(void *context, const sf_simulated_reshard *reshard)
 {
     slack *s = context;
-    if (!s->efforts->slack[move->value] ||
-        (move->kind != SF_MOVE_REDUCE && move->kind != SF_MOVE_SCATTER))
+    if (!s->efforts->slack[reshard->value] ||
+        (reshard->kind != SF_RESHARD_REDUCE && reshard->kind != SF_RESHARD_SCATTER))
         return;
-    s->seconds += move->seconds;
-    s->exposed += move->exposed;
-    if (s->by_value && move->seconds > 0) {
-        double share = fmax(LEAST_GUESS, fmin(1, move->exposed / move->seconds));
-        s->by_value[move->value] = (uint8_t)lround(share * SF_EXPOSED_ALL);
+    s->seconds += reshard->seconds;
+    s->exposed += reshard->exposed;
+    if (s->by_value && reshard->seconds > 0) {
+        double share = fmax(LEAST_GUESS, fmin(1, reshard->exposed / reshard->seconds));
+        s->by_value[reshard->value] = (uint8_t)lround(share * SF_EXPOSED_ALL);
     }
 }
 
@@ -205,7 +205,7 @@ static sf_status try_limit(refiner *r, sf_axis_problem *problem, attempt *a)
     sf_axis_result result;
     SF_TRY(solve_axis(r, problem, (int64_t)a->limit, &found, &result));
     double memory = (double)found.price.memory;
-    double least = found.price.seconds - found.price.again; /* within a limit it may be none */
+    double least = found.price.seconds - found.price.recomputed; /* within a limit it may be none */
     bool is_slow = r->ground->efforts->spare && found.price.seconds > FAR_SLOWER * r->ground->known;
     *a->exposed = found.exposed < 0 ? a->guess->exposed : found.exposed;
     if ((a->room > 1 && memory <= most) || sf_priced_better(&found, r->at)) {
@@ -393,7 +393,7 @@ sf_plan *sf_plan_lift(const sf_plan *plan, const sf_graph *graph, const sf_mesh 
         for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
             lift_layout(&plan->nodes[node->id][t], mesh, axis, &lifted->nodes[node->id][t]);
     }
-    sf_plan_copy_turns(plan, lifted);
-    sf_plan_copy_again(plan, graph, lifted);
+    sf_plan_copy_microbatches(plan, lifted);
+    sf_plan_copy_recompute(plan, graph, lifted);
     return lifted;
 }

@@ -98,7 +98,7 @@ static void add_recipes(search *s, const sf_mesh *mesh)
         if (!known->state && !known->spares && is_wanted(s, known))
             add_known(s, known, mesh);
     /* Pins by themselves do nothing along axes that they do not name; where they name none, one will do. */
-    bool is_least = mesh->naxes == search_fewest_axes(s) + (s->idle > 1);
+    bool is_least = mesh->naxes == search_fewest_axes(s) + (s->unused > 1);
     if (s->ground.npins > 0 && (s->options->mesh || is_least))
         search_add_known(s, sf_known_pins(), mesh);
 }
@@ -190,16 +190,16 @@ static sf_status most_idle(search *s, int *out)
  * the most on, because small groups send little, until fewer no longer help. */
 static sf_status choose_idle(search *s, int *out)
 {
-    int idle, failures = 0;
-    SF_TRY(most_idle(s, &idle));
-    for (*out = 1; failures < 2 && idle > 1; idle /= 2) {
+    int unused, failures = 0;
+    SF_TRY(most_idle(s, &unused));
+    for (*out = 1; failures < 2 && unused > 1; unused /= 2) {
         double before = search_best_seconds(s);
-        s->idle = idle;
+        s->unused = unused;
         search_meshes meshes = search_list_meshes(s, FEW_MESHES);
         SF_TRY(price_recipes(s, &meshes.all));
         failures = search_best_seconds(s) < before ? 0 : failures + 1;
         if (failures == 0)
-            *out = idle;
+            *out = unused;
     }
     return SF_OK;
 }
@@ -211,7 +211,7 @@ static sf_status make_spaces(search *s, const sf_meshes *meshes)
 {
     search_begin(s);
     for (int i = 0; i < meshes->count; i++)
-        for (int a = s->idle > 1; a < meshes->at[i].naxes; a++)
+        for (int a = s->unused > 1; a < meshes->at[i].naxes; a++)
             search_add_space(s, meshes->at[i].axes[a].size);
     return search_run(s, "ways to split", false);
 }
@@ -288,7 +288,7 @@ static sf_status settle_guess(search *s)
     for (size_t i = 0; i < s->nbest; i++) {
         const sf_priced *at = &s->best[i].at;
         bool hopeful = at->fits && at->price.seconds <= HOPEFUL * search_best_seconds(s);
-        if (at->unsettled && hopeful && s->best[i].idle == s->idle)
+        if (at->unsettled && hopeful && s->best[i].unused == s->unused)
             search_add_refined(s, at->plan, ~at->unsettled);
     }
     return search_run(s, "what still gets better", false);
@@ -327,13 +327,14 @@ static bool is_near_bound(const search *s)
     if (s->thorough || s->found->count == 0)
         return false;
     const sf_price *first = &s->found->candidates[0].at.price;
-    return first->seconds - first->again <= (1 + NEAR_BOUND * s->options->margin) * s->found->bound;
+    return first->seconds - first->recomputed <=
+           (1 + NEAR_BOUND * s->options->margin) * s->found->bound;
 }
 
 /* With so many groups that do the same, all that follows the recipes. */
-static sf_status try_groups(search *s, int idle)
+static sf_status try_groups(search *s, int unused)
 {
-    s->idle = idle;
+    s->unused = unused;
     search_meshes meshes = search_list_meshes(s, MOST_MESHES);
     SF_TRY(price_combined(s, &meshes.all));
     if (is_near_bound(s))
@@ -368,15 +369,15 @@ static bool can_have_no_room(search *s)
 /* With the groups that are asked for. */
 static sf_status try_asked_groups(search *s)
 {
-    s->idle = s->options->groups;
+    s->unused = s->options->groups;
     search_meshes meshes = search_list_meshes(s, FEW_MESHES);
     SF_TRY(price_recipes(s, &meshes.all));
-    return has_no_room(s) ? SF_OK : try_groups(s, s->idle);
+    return has_no_room(s) ? SF_OK : try_groups(s, s->unused);
 }
 
 static sf_status try_cluster(search *s)
 {
-    int idle = 1;
+    int unused = 1;
     if (s->options->groups > 1)
         return try_asked_groups(s);
     search_meshes meshes = search_list_meshes(s, MOST_MESHES);
@@ -386,10 +387,10 @@ static sf_status try_cluster(search *s)
     if (has_no_room(s))
         return SF_OK;
     if (s->nnames == 0 && !s->options->full_state && !sf_ground_is_over(&s->ground))
-        SF_TRY(choose_idle(s, &idle)); /* axes that pins name are there to be used */
-    if (idle == 1 || !(s->busy > HOPELESS * search_best_seconds(s)))
+        SF_TRY(choose_idle(s, &unused)); /* axes that pins name are there to be used */
+    if (unused == 1 || !(s->busy > HOPELESS * search_best_seconds(s)))
         SF_TRY(try_groups(s, 1));
-    return idle > 1 ? try_groups(s, idle) : SF_OK;
+    return unused > 1 ? try_groups(s, unused) : SF_OK;
 }
 
 /* On the mesh of the user alone, from nothing too, however many axes it has. */
@@ -416,7 +417,7 @@ static sf_status try_searched_mesh(search *s)
 
 static sf_status fail_to_find(search *s)
 {
-    sf_fail(s->diag, SF_EWRONG, SF_NOWHERE, "no plan was found: %s %s",
+    sf_fail(s->diag, SF_EMISMATCH, SF_NOWHERE, "no plan was found: %s %s",
             s->options->recipes_only ? "no recipe applies to this step on"
                                      : "nothing splits it over",
             s->options->mesh ? "this mesh" : "so many devices");
@@ -455,8 +456,8 @@ static const sf_efforts *find_efforts(const sf_graph *graph, const sf_search_opt
         sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
         const char *how = options->recompute; /* as it is known to be; else all may be */
         bool known = how && strcmp(how, "none") != 0;
-        if (sf_plan_spare(graph, plan, known ? how : "full", NULL) == SF_OK && plan->again)
-            efforts = sf_efforts_spare(efforts, plan->again, options->memory, arena);
+        if (sf_plan_spare(graph, plan, known ? how : "full", NULL) == SF_OK && plan->recomputed)
+            efforts = sf_efforts_spare(efforts, plan->recomputed, options->memory, arena);
         sf_plan_free(plan);
     }
     return efforts;
@@ -470,7 +471,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                 .found = out,
                 .guess = FIRST_GUESS,
                 .thorough = graph->nnodes <= SF_SMALL_STEP || options->mesh,
-                .idle = 1,
+                .unused = 1,
                 .busy = HUGE_VAL};
     sf_classes classes = sf_classes_of(graph, &s.arena);
     *out = (sf_found_plans){.near = s.thorough        ? SF_ESTIMATE_NEAR_SMALL

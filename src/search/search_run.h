@@ -25,7 +25,7 @@ enum { SEARCH_MOST_AXES = 3, SEARCH_MOST_SIZES = 64 };
 /* The best plan on a mesh, with so many groups that do the same. */
 typedef struct search_best {
     sf_priced at; /* the plan is a copy */
-    int idle;
+    int unused;
 } search_best;
 
 typedef struct search {
@@ -34,7 +34,7 @@ typedef struct search {
     double guess;     /* of what is exposed, for plans that do not tell (search/refine.h) */
     bool thorough;    /* for two guesses, and as long as it helps */
     int cold_rounds;  /* of plans that begin with nothing, at most; 0: as many as others */
-    int idle; /* of the meshes at hand: groups of devices that do the same (search/meshes.h) */
+    int unused; /* of the meshes at hand: groups of devices that do the same (search/meshes.h) */
     sf_diag *diag;
     sf_found_plans *found;
     sf_arena arena;

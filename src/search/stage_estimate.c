@@ -13,8 +13,8 @@
 /* What a draft is made of. */
 typedef struct drafting {
     const sf_graph *graph;
-    sf_load_wish load;
-    sf_stage_wish loads;
+    sf_load_request load;
+    sf_stage_request loads;
     const double *times; /* by node */
     sf_pipeline pipeline;
 } drafting;
@@ -25,14 +25,14 @@ static sf_status cut_pipeline(const sf_prospects *p, const sf_prospect *c, draft
     const char *scopes = p->options->stage_scopes;
     char stages[16];
     snprintf(stages, sizeof stages, "%u", c->stages);
-    sf_pipeline_wish wish = {.stages = scopes ? scopes : stages,
-                             .schedule = c->schedule,
-                             .turns = c->turns,
-                             .time = d->times,
-                             .again = d->load.again,
-                             .loads = &d->loads};
+    sf_pipeline_request request = {.stages = scopes ? scopes : stages,
+                                   .schedule = c->schedule,
+                                   .microbatches = c->microbatches,
+                                   .time = d->times,
+                                   .recomputed = d->load.recomputed,
+                                   .loads = &d->loads};
     SF_TRY(sf_stage_loads(&d->load, arena, diag, &d->loads));
-    SF_TRY(sf_pipeline_by(p->graph, &wish, arena, diag, &d->pipeline));
+    SF_TRY(sf_pipeline_by(p->graph, &request, arena, diag, &d->pipeline));
     d->pipeline.axis = 0;
     return SF_OK;
 }
@@ -49,16 +49,16 @@ static double held_bytes(const drafting *d, const sf_plan *plan, uint32_t group,
         uint64_t holders = sf_pipeline_holders(plan->pipeline, d->graph, i);
         if (holders != 0 && !(holders >> group & 1))
             continue;
-        bytes += sf_piece_bytes(sf_argument_type(d->graph, i), layout, &plan->mesh);
+        bytes += sf_shard_bytes(sf_argument_type(d->graph, i), layout, &plan->mesh);
         if (argument->gradient != SF_NONE)
             gradients[d->pipeline.stages.of_argument[i]] +=
-                sf_piece_bytes(sf_type_of(d->graph, argument->gradient), layout, &plan->mesh);
+                sf_shard_bytes(sf_type_of(d->graph, argument->gradient), layout, &plan->mesh);
     }
     for (uint32_t s = 0; s < pipe->nstages; s++) {
         most = fmax(most, gradients[s]);
         all += gradients[s];
     }
-    return bytes + (pipe->nturns > pipe->ngroups ? all : pipe->nturns > 1 ? most : 0);
+    return bytes + (pipe->nmicrobatches > pipe->ngroups ? all : pipe->nmicrobatches > 1 ? most : 0);
 }
 
 /* By stage, bytes of a rank that the turns under way keep. */
@@ -107,11 +107,11 @@ static double find_slower(const drafting *d)
     for (uint32_t i = 0; i < d->graph->top->nnodes; i++) {
         uint32_t node = d->graph->top->nodes[i];
         uint64_t groups = sf_pipeline_groups(&d->pipeline, node);
-        bool again = d->load.again && d->load.again[node];
+        bool recomputed = d->load.recomputed && d->load.recomputed[node];
         all += d->times[node];
         for (uint32_t g = 0; g < d->load.groups && !d->pipeline.stages.anywhere[node]; g++)
             if (groups >> g & 1)
-                busy[g] += (again ? 2 : 1) * d->times[node] / __builtin_popcountll(groups);
+                busy[g] += (recomputed ? 2 : 1) * d->times[node] / __builtin_popcountll(groups);
     }
     for (uint32_t g = 0; g < d->load.groups; g++) {
         most = fmax(most, busy[g] / d->load.speeds[g]);
@@ -142,11 +142,11 @@ sf_status sf_draft_make(const sf_prospects *p, const sf_prospect *c, const sf_st
                            .schedule = c->schedule,
                            .stages = c->stages,
                            .groups = (uint32_t)c->groups,
-                           .turns = c->turns,
+                           .microbatches = c->microbatches,
                            .speeds = c->speeds,
                            .limited = way->limited,
                            .memory = p->options->limited ? p->options->memory : 0,
-                           .again = way->again},
+                           .recomputed = way->recomputed},
                   .times = sf_node_times(p->efforts, out->plan, costs, arena)};
     sf_status status = put_in_stages(p, c, &d, arena, diag, out);
     if (status != SF_OK) {

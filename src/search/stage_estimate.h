@@ -9,8 +9,8 @@
 /* One of the ways to make a plan of a prospect. */
 typedef struct sf_stage_way {
     const char *recompute;
-    const bool *again; /* by node: what that means (sf_again_by) */
-    int shards;        /* of heads and features; 0: as asked, or none */
+    const bool *recomputed; /* by node: what that means (sf_recomputed_by) */
+    int shards;             /* of heads and features; 0: as asked, or none */
     bool limited; /* stages are cut so that they fit, by what is known before they are lowered */
 } sf_stage_way;
 

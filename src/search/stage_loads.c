@@ -90,11 +90,11 @@ static void add_sums(const sf_graph *graph, const sf_plan *plan, const sf_costs 
         if (argument->gradient == SF_NONE)
             continue;
         double bytes =
-            sf_piece_bytes(sf_type_of(graph, argument->gradient), &plan->arguments[i], &plan->mesh);
+            sf_shard_bytes(sf_type_of(graph, argument->gradient), &plan->arguments[i], &plan->mesh);
         seconds += sf_costs_op(costs, &(sf_effort){.bytes = 3 * bytes});
     }
     for (size_t w = 0; w < count; w++)
-        work[w].weights += work[w].turns > 1 ? seconds : 0;
+        work[w].weights += work[w].microbatches > 1 ? seconds : 0;
 }
 
 void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
@@ -112,7 +112,7 @@ void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_c
         sf_effort effort = sf_effort_of(efforts, node, layouts, &plan->mesh);
         double whole = inner ? sf_effort_seconds(efforts, node, layouts, &plan->mesh, costs) : 0;
         for (size_t w = 0; w < count; w++) {
-            uint32_t parts = once ? 1 : work[w].turns;
+            uint32_t parts = once ? 1 : work[w].microbatches;
             *find_place(efforts, node, once, &work[w]) +=
                 inner ? whole / parts : effort_seconds(costs, effort, starts, parts);
         }
@@ -124,16 +124,16 @@ void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_c
 /* Memory ------------------------------------------------------------------------------------------- */
 
 /* State and, of what is trained, a gradient. */
-static double *find_fixed(const sf_load_wish *wish, sf_arena *arena)
+static double *find_fixed(const sf_load_request *request, sf_arena *arena)
 {
-    const sf_graph *graph = wish->efforts->graph;
-    const sf_plan *plan = wish->plan;
+    const sf_graph *graph = request->efforts->graph;
+    const sf_plan *plan = request->plan;
     double *fixed = SF_ARRAY(arena, graph->top->narguments, double), state = 0, trained = 0;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
         if (sf_is_handed_in(argument))
             continue;
-        fixed[i] = sf_piece_bytes(sf_type_of(graph, graph->top->arguments[i]), &plan->arguments[i],
+        fixed[i] = sf_shard_bytes(sf_type_of(graph, graph->top->arguments[i]), &plan->arguments[i],
                                   &plan->mesh);
         if (argument->role == SF_ROLE_STATE)
             state += fixed[i];
@@ -156,23 +156,23 @@ static bool is_read_later(const sf_graph *graph, const sf_uses *uses, sf_value v
 }
 
 /* By node: bytes of a turn that the backward pass reads. */
-double *sf_kept_by_nodes(const sf_load_wish *wish, sf_arena *arena)
+double *sf_kept_by_nodes(const sf_load_request *request, sf_arena *arena)
 {
-    const sf_graph *graph = wish->efforts->graph;
+    const sf_graph *graph = request->efforts->graph;
     sf_uses uses = sf_uses_of(graph, arena);
     const bool *moving = sf_find_moving(graph, arena);
     double *kept = SF_ARRAY(arena, graph->nnodes, double);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         if (node->phase != SF_FORWARD || !moving[node->id] ||
-            (wish->again && wish->again[node->id]))
+            (request->recomputed && request->recomputed[node->id]))
             continue;
-        const sf_layout *results = wish->plan->nodes[node->id] + node->noperands;
+        const sf_layout *results = request->plan->nodes[node->id] + node->noperands;
         for (uint32_t r = 0; r < node->nresults; r++)
             if (is_read_later(graph, &uses, node->result + r))
-                kept[node->id] += sf_piece_bytes(sf_type_of(graph, node->result + r), &results[r],
-                                                 &wish->plan->mesh) /
-                                  wish->turns;
+                kept[node->id] += sf_shard_bytes(sf_type_of(graph, node->result + r), &results[r],
+                                                 &request->plan->mesh) /
+                                  request->microbatches;
     }
     return kept;
 }
@@ -180,19 +180,19 @@ double *sf_kept_by_nodes(const sf_load_wish *wish, sf_arena *arena)
 /* Schedules ---------------------------------------------------------------------------------------- */
 
 /* The schedule of a chain of as many stages. */
-static sf_status draft_schedule(const sf_load_wish *wish, sf_arena *arena, sf_diag *diag,
+static sf_status draft_schedule(const sf_load_request *request, sf_arena *arena, sf_diag *diag,
                                 sf_schedule *out)
 {
     sf_schedule_kind kind;
-    SF_TRY(sf_schedule_parse(wish->schedule, &kind, diag));
+    SF_TRY(sf_schedule_parse(request->schedule, &kind, diag));
     if (kind.name == SF_SCHEDULE_INTERLACED) /* what all groups share is no stage of these */
         kind.name = SF_SCHEDULE_1F1B;
-    sf_pipe pipe = {.nstages = wish->stages,
-                    .nturns = wish->turns,
-                    .ngroups = wish->groups,
-                    .has_backward = sf_pipe_all_backward(wish->stages, arena),
-                    .nedges = wish->stages - 1,
-                    .edges = sf_pipe_chain(wish->stages, arena)};
+    sf_pipe pipe = {.nstages = request->stages,
+                    .nmicrobatches = request->microbatches,
+                    .ngroups = request->groups,
+                    .has_backward = sf_pipe_all_backward(request->stages, arena),
+                    .nedges = request->stages - 1,
+                    .edges = sf_pipe_chain(request->stages, arena)};
     return sf_schedule_make(kind, &pipe, NULL, arena, out, diag);
 }
 
@@ -222,28 +222,28 @@ static uint32_t count_hosted(const sf_pipe *pipe, uint32_t group)
     return count > 0 ? count : 1;
 }
 
-sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *diag,
-                         sf_stage_wish *out)
+sf_status sf_stage_loads(const sf_load_request *request, sf_arena *arena, sf_diag *diag,
+                         sf_stage_request *out)
 {
     sf_schedule draft;
-    SF_TRY(draft_schedule(wish, arena, diag, &draft));
-    double *speed = SF_ARRAY(arena, wish->stages, double);
-    double *room = SF_ARRAY(arena, wish->stages, double);
-    double *in_flight = SF_ARRAY(arena, wish->stages, double);
-    for (uint32_t s = 0; s < wish->stages; s++) {
+    SF_TRY(draft_schedule(request, arena, diag, &draft));
+    double *speed = SF_ARRAY(arena, request->stages, double);
+    double *room = SF_ARRAY(arena, request->stages, double);
+    double *in_flight = SF_ARRAY(arena, request->stages, double);
+    for (uint32_t s = 0; s < request->stages; s++) {
         uint32_t group = (uint32_t)__builtin_ctzll(sf_pipe_hosts(&draft.pipe, s, 0));
         double memory =
-            wish->memory > 0
-                ? (double)wish->memory
-                : (double)sf_costs_memory(sf_costs_at(wish->costs, 0, (int)group, arena));
-        speed[s] = wish->speeds[group];
+            request->memory > 0
+                ? (double)request->memory
+                : (double)sf_costs_memory(sf_costs_at(request->costs, 0, (int)group, arena));
+        speed[s] = request->speeds[group];
         room[s] = FULL_STAGE * memory / count_hosted(&draft.pipe, group);
         in_flight[s] = sf_turns_in_flight(&draft, s);
     }
-    *out = (sf_stage_wish){.speed = speed,
-                           .fixed = find_fixed(wish, arena),
-                           .kept = sf_kept_by_nodes(wish, arena),
-                           .room = wish->limited ? room : NULL,
-                           .in_flight = in_flight};
+    *out = (sf_stage_request){.speed = speed,
+                              .fixed = find_fixed(request, arena),
+                              .kept = sf_kept_by_nodes(request, arena),
+                              .room = request->limited ? room : NULL,
+                              .in_flight = in_flight};
     return SF_OK;
 }

@@ -20,7 +20,7 @@ double *sf_node_times(const sf_efforts *efforts, const sf_plan *plan, const sf_c
 /* Seconds of the kernels of a step in turns, without stages: those of one turn, by what they are for, and those that run
  * once. */
 typedef struct sf_turn_work {
-    uint32_t turns;
+    uint32_t microbatches;
     double forward, backward;
     double weights; /* of the backward pass, what only the update waits for */
     double once;
@@ -30,27 +30,27 @@ typedef struct sf_turn_work {
 void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
                       size_t count, sf_turn_work *work);
 
-typedef struct sf_load_wish {
+typedef struct sf_load_request {
     const sf_efforts *efforts;
     const sf_plan *plan; /* without stages, on a mesh with groups along axis 0 */
     const sf_costs *costs;
     const char *schedule;
-    uint32_t stages, groups, turns;
+    uint32_t stages, groups, microbatches;
     const double *speeds; /* by group */
     bool limited;         /* stages are to fit, by what is counted, */
     int64_t memory;       /* in this for every rank; 0: in its device, */
     const bool *
-        again; /* by node: it is computed again, and not kept for the backward pass; NULL: none is */
-} sf_load_wish;
+        recomputed; /* by node: it is computed again, and not kept for the backward pass; NULL: none is */
+} sf_load_request;
 
 /* By node, bytes of a turn that the backward pass reads, and a rank keeps for it. In the arena. */
-double *sf_kept_by_nodes(const sf_load_wish *wish, sf_arena *arena);
+double *sf_kept_by_nodes(const sf_load_request *request, sf_arena *arena);
 
 /* The most turns of a stage that a group has begun and not ended; of stages with several groups, on the one that has most. */
 uint32_t sf_turns_in_flight(const sf_schedule *schedule, uint32_t stage);
 
-/* For sf_pipeline_wish. In the arena. SF_EUSAGE where the schedule does not suit the numbers. */
-sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *diag,
-                         sf_stage_wish *out);
+/* For sf_pipeline_request. In the arena. SF_EUSAGE where the schedule does not suit the numbers. */
+sf_status sf_stage_loads(const sf_load_request *request, sf_arena *arena, sf_diag *diag,
+                         sf_stage_request *out);
 
 #endif

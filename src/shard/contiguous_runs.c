@@ -17,18 +17,19 @@ static void add_level(sf_runs *runs, int64_t size, int64_t step)
 }
 
 /* The axis along which rows are dealt out, or -1. */
-static int find_deal(const sf_layout *layout, const sf_mesh *mesh)
+static int find_partition(const sf_layout *layout, const sf_mesh *mesh)
 {
     for (int a = 0; a < mesh->naxes; a++)
-        if (layout->axes[a].deal)
+        if (layout->axes[a].partition)
             return a;
     return -1;
 }
 
 /* So far, the runs are those of row 0. */
-static void deal_rows(sf_runs *runs, const sf_deal *deal, int coordinate, int64_t row_size)
+static void partition_rows(sf_runs *runs, const sf_row_partition *partition, int coordinate,
+                           int64_t row_size)
 {
-    runs->deal = deal;
+    runs->partition = partition;
     runs->coordinate = coordinate;
     runs->row_size = row_size;
     runs->each = runs->left;
@@ -41,10 +42,10 @@ sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const
 {
     sf_runs runs = {.count = 1, .left = 1};
     int64_t stride = 1;
-    int dealt = find_deal(layout, mesh);
+    int partitioned = find_partition(layout, mesh);
     if (!sf_layout_is_held(layout, mesh, rank))
         return (sf_runs){0};
-    for (int d = type->rank - 1; d >= (dealt < 0 ? 0 : 1); d--) {
+    for (int d = type->rank - 1; d >= (partitioned < 0 ? 0 : 1); d--) {
         sf_digit digits[SF_MAX_DIGITS];
         int count = sf_layout_digits(layout, mesh, d, type->dims[d], digits);
         if (type->dims[d] == 0)
@@ -66,17 +67,19 @@ sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const
     }
     for (int i = 0; i < runs.nlevels; i++)
         runs.left *= runs.size[i];
-    if (dealt >= 0)
-        deal_rows(&runs, layout->axes[dealt].deal, sf_mesh_coordinate(mesh, rank, dealt), stride);
+    if (partitioned >= 0)
+        partition_rows(&runs, layout->axes[partitioned].partition,
+                       sf_mesh_coordinate(mesh, rank, partitioned), stride);
     return runs;
 }
 
 /* Goes to the first run of the next row; of rows that are one run each, all that follow each other are one. */
 static bool next_row(sf_runs *runs)
 {
-    const sf_deal *deal = runs->deal;
-    int64_t row = deal ? sf_deal_next(deal, runs->coordinate, runs->row) : 0, end = row + 1;
-    if (!deal || row == deal->count)
+    const sf_row_partition *partition = runs->partition;
+    int64_t row = partition ? sf_row_partition_next(partition, runs->coordinate, runs->row) : 0,
+            end = row + 1;
+    if (!partition || row == partition->count)
         return false;
     runs->local += runs->count;
     for (int i = 0; i < runs->nlevels; i++) {
@@ -86,7 +89,7 @@ static bool next_row(sf_runs *runs)
     runs->global += (row - runs->at_row) * runs->row_size;
     runs->at_row = row;
     if (runs->whole) {
-        while (end < deal->count && deal->to[end] == runs->coordinate)
+        while (end < partition->count && partition->to[end] == runs->coordinate)
             end++;
         runs->count = (end - row) * runs->row_size;
     }
@@ -100,7 +103,7 @@ bool sf_runs_next(sf_runs *runs)
     if (runs->left == 0)
         return next_row(runs);
     runs->left--;
-    if (!runs->begun && !runs->deal) {
+    if (!runs->begun && !runs->partition) {
         runs->begun = true;
         return true;
     }
@@ -115,16 +118,16 @@ bool sf_runs_next(sf_runs *runs)
     return true;
 }
 
-void sf_cut_piece(sf_runs runs, int bytes, const void *whole, void *piece)
+void sf_cut_shard(sf_runs runs, int bytes, const void *whole, void *shard)
 {
     while (sf_runs_next(&runs))
-        memcpy((char *)piece + runs.local * bytes, (const char *)whole + runs.global * bytes,
+        memcpy((char *)shard + runs.local * bytes, (const char *)whole + runs.global * bytes,
                (size_t)(runs.count * bytes));
 }
 
-void sf_paste_piece(sf_runs runs, int bytes, const void *piece, void *whole)
+void sf_paste_shard(sf_runs runs, int bytes, const void *shard, void *whole)
 {
     while (sf_runs_next(&runs))
-        memcpy((char *)whole + runs.global * bytes, (const char *)piece + runs.local * bytes,
+        memcpy((char *)whole + runs.global * bytes, (const char *)shard + runs.local * bytes,
                (size_t)(runs.count * bytes));
 }

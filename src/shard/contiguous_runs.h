@@ -25,7 +25,7 @@ typedef struct sf_runs {
     bool begun;
 
     /* Of rows that are dealt out (shard/uneven_partition.h): the above is of one row, and they come one after the other. */
-    const sf_deal *deal;
+    const sf_row_partition *partition;
     int coordinate;
     int64_t row, at_row, row_size; /* the next, and that of the run; elements of one */
     int64_t each;                  /* runs of a row */
@@ -37,7 +37,7 @@ sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const
 bool sf_runs_next(sf_runs *runs);
 
 /* Copies a piece out of the whole tensor, and back into it: `bytes` an element. */
-void sf_cut_piece(sf_runs runs, int bytes, const void *whole, void *piece);
-void sf_paste_piece(sf_runs runs, int bytes, const void *piece, void *whole);
+void sf_cut_shard(sf_runs runs, int bytes, const void *whole, void *shard);
+void sf_paste_shard(sf_runs runs, int bytes, const void *shard, void *whole);
 
 #endif

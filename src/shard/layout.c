@@ -9,7 +9,7 @@
 bool sf_share_equal(sf_share a, sf_share b)
 {
     return a.kind == b.kind && a.monoid == b.monoid && a.dim == b.dim && a.period == b.period &&
-           a.on == b.on && sf_deal_equal(a.deal, b.deal);
+           a.on == b.on && sf_row_partition_equal(a.partition, b.partition);
 }
 
 bool sf_layout_equal(const sf_layout *a, const sf_layout *b)
@@ -17,7 +17,8 @@ bool sf_layout_equal(const sf_layout *a, const sf_layout *b)
     for (int i = 0; i < SF_MAX_AXES; i++) {
         const sf_share *x = &a->axes[i], *y = &b->axes[i];
         if (x->kind != y->kind || x->dim != y->dim || x->period != y->period || x->on != y->on ||
-            x->monoid != y->monoid || (x->deal != y->deal && !sf_deal_equal(x->deal, y->deal)))
+            x->monoid != y->monoid ||
+            (x->partition != y->partition && !sf_row_partition_equal(x->partition, y->partition)))
             return false;
     }
     return true;
@@ -33,9 +34,9 @@ uint64_t sf_layout_hash(const sf_layout *layout)
             hash = sf_hash_mix(sf_hash_mix(hash, (uint64_t)share->period),
                                (uint64_t)share->kind | (uint64_t)share->monoid << 8 |
                                    (uint64_t)share->dim << 16 | (uint64_t)i << 48);
-        if (share->on != 0 || share->deal)
+        if (share->on != 0 || share->partition)
             hash = sf_hash_mix(sf_hash_mix(hash, share->on),
-                               sf_deal_hash(share->deal) ^ (uint64_t)i << 48);
+                               sf_row_partition_hash(share->partition) ^ (uint64_t)i << 48);
     }
     return hash;
 }
@@ -68,9 +69,10 @@ void sf_layouts_keep(sf_layout *layouts, uint32_t count, sf_arena *arena)
 {
     for (uint32_t i = 0; i < count; i++)
         for (int a = 0; a < SF_MAX_AXES; a++) {
-            const sf_deal *deal = layouts[i].axes[a].deal;
-            if (deal)
-                layouts[i].axes[a].deal = sf_deal_new(deal->count, deal->to, arena);
+            const sf_row_partition *partition = layouts[i].axes[a].partition;
+            if (partition)
+                layouts[i].axes[a].partition =
+                    sf_row_partition_new(partition->count, partition->to, arena);
         }
 }
 
@@ -136,9 +138,10 @@ static bool split_fits(sf_share share, int parts, int rank, const int64_t *dims,
 
 bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts)
 {
-    if (a.deal || b.deal)
-        return !(a.deal && b.deal) && !(a.deal && b.kind == SF_SPLIT && b.dim == 0) &&
-               !(b.deal && a.kind == SF_SPLIT && a.dim == 0);
+    if (a.partition || b.partition)
+        return !(a.partition && b.partition) &&
+               !(a.partition && b.kind == SF_SPLIT && b.dim == 0) &&
+               !(b.partition && a.kind == SF_SPLIT && a.dim == 0);
     if (a.kind == SF_PARTIAL && b.kind == SF_PARTIAL)
         return a.monoid == b.monoid;
     if (a.kind != SF_SPLIT || b.kind != SF_SPLIT || a.dim != b.dim)
@@ -148,7 +151,7 @@ bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts)
 
 static bool says_nothing(const sf_share *share)
 {
-    return share->kind == SF_REPLICATED && share->on == 0 && !share->deal;
+    return share->kind == SF_REPLICATED && share->on == 0 && !share->partition;
 }
 
 static bool share_fits(sf_share share, int size, int rank, const int64_t *dims, char *why)
@@ -159,9 +162,9 @@ static bool share_fits(sf_share share, int size, int rank, const int64_t *dims, 
     if (share.on != 0 && size < 64 && share.on >> size != 0)
         return refuse_share(why, "there is no rank %d along an axis of %d",
                             63 - __builtin_clzll(share.on), size);
-    if (share.deal && (rank < 1 || dims[0] != share.deal->count))
+    if (share.partition && (rank < 1 || dims[0] != share.partition->count))
         return refuse_share(why, "%" PRId64 " rows are dealt out, and it has %" PRId64,
-                            share.deal->count, rank < 1 ? 0 : dims[0]);
+                            share.partition->count, rank < 1 ? 0 : dims[0]);
     return share.kind != SF_SPLIT ||
            split_fits(share, sf_share_parts(share, size), rank, dims, why);
 }
@@ -215,8 +218,8 @@ void sf_layout_dims(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
     for (int a = 0; a < mesh->naxes; a++)
         if (layout->axes[a].kind == SF_SPLIT)
             out[layout->axes[a].dim] /= sf_share_parts(layout->axes[a], mesh->axes[a].size);
-        else if (layout->axes[a].deal)
-            out[0] = sf_deal_most(layout->axes[a].deal);
+        else if (layout->axes[a].partition)
+            out[0] = sf_row_partition_most(layout->axes[a].partition);
 }
 
 void sf_layout_dims_at(const sf_layout *layout, const sf_mesh *mesh, int at, int rank,
@@ -224,8 +227,9 @@ void sf_layout_dims_at(const sf_layout *layout, const sf_mesh *mesh, int at, int
 {
     sf_layout_dims(layout, mesh, rank, dims, out);
     for (int a = 0; a < mesh->naxes; a++)
-        if (layout->axes[a].deal)
-            out[0] = sf_deal_rows(layout->axes[a].deal, sf_mesh_coordinate(mesh, at, a));
+        if (layout->axes[a].partition)
+            out[0] =
+                sf_row_partition_rows(layout->axes[a].partition, sf_mesh_coordinate(mesh, at, a));
 }
 
 /* A digit of size 1 stands above the others with its unit: it ends where they begin. */
@@ -326,11 +330,11 @@ int sf_layout_place(const sf_layout *layout, const sf_mesh *mesh, int rank, int 
 }
 
 /* Row `local` of those that the coordinate has. */
-static int64_t dealt_row(const sf_deal *deal, int coordinate, int64_t local)
+static int64_t partitioned_row(const sf_row_partition *partition, int coordinate, int64_t local)
 {
-    int64_t row = sf_deal_next(deal, coordinate, 0);
+    int64_t row = sf_row_partition_next(partition, coordinate, 0);
     for (; local > 0; local--)
-        row = sf_deal_next(deal, coordinate, row + 1);
+        row = sf_row_partition_next(partition, coordinate, row + 1);
     return row;
 }
 
@@ -341,8 +345,9 @@ int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank,
     int count = sf_layout_digits(layout, mesh, dim, size, digits);
     int64_t global = 0;
     for (int a = 0; a < mesh->naxes && dim == 0; a++)
-        if (layout->axes[a].deal)
-            return dealt_row(layout->axes[a].deal, sf_mesh_coordinate(mesh, rank, a), local);
+        if (layout->axes[a].partition)
+            return partitioned_row(layout->axes[a].partition, sf_mesh_coordinate(mesh, rank, a),
+                                   local);
     for (int i = count - 1; i >= 0; i--) {
         if (digits[i].axis >= 0) {
             global += sf_layout_place(layout, mesh, rank, digits[i].axis) * digits[i].unit;
@@ -358,11 +363,11 @@ int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank,
 static void print_on(sf_share share, sf_buf *out)
 {
     const char *before = "At(";
-    if (share.deal) {
+    if (share.partition) {
         sf_buf_puts(out, before);
-        sf_deal_print(share.deal, out);
+        sf_row_partition_print(share.partition, out);
     }
-    for (uint64_t rest = share.deal ? 0 : share.on; rest; rest &= rest - 1) {
+    for (uint64_t rest = share.partition ? 0 : share.on; rest; rest &= rest - 1) {
         sf_buf_printf(out, "%s%d", before, __builtin_ctzll(rest));
         before = ",";
     }
@@ -436,14 +441,15 @@ static bool take_monoid(sf_str *text, sf_monoid *out)
 }
 
 /* Rows by who has them, if they stand there. */
-static bool take_deal(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
+static bool parse_partition(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
 {
     sf_str rest = *text;
-    out->deal =
-        arena && rows > 0 && take_share_word(&rest, "(") ? sf_deal_take(&rest, rows, arena) : NULL;
-    if (!out->deal || !take_share_word(&rest, ")"))
+    out->partition = arena && rows > 0 && take_share_word(&rest, "(")
+                         ? sf_row_partition_parse(&rest, rows, arena)
+                         : NULL;
+    if (!out->partition || !take_share_word(&rest, ")"))
         return false;
-    out->on = sf_deal_hands(out->deal);
+    out->on = sf_row_partition_owners(out->partition);
     *text = rest;
     return true;
 }
@@ -453,9 +459,9 @@ static bool take_on(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
 {
     enum { MOST = 63 };
     int64_t at;
-    if (!take_share_word(text, "At") || take_deal(text, rows, arena, out))
+    if (!take_share_word(text, "At") || parse_partition(text, rows, arena, out))
         return true;
-    out->deal = NULL;
+    out->partition = NULL;
     for (const char *before = "("; take_share_word(text, before); before = ",") {
         if (!take_axis_number(text, MOST, &at))
             return false;
@@ -532,13 +538,14 @@ sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int6
     return SF_OK;
 }
 
-double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh)
+double sf_shard_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh)
 {
     double bytes = (double)sf_type_bytes(type);
     for (int axis = 0; axis < mesh->naxes; axis++)
         if (layout->axes[axis].kind == SF_SPLIT)
             bytes /= sf_share_parts(layout->axes[axis], mesh->axes[axis].size);
-        else if (layout->axes[axis].deal && type->dims[0] > 0)
-            bytes *= (double)sf_deal_most(layout->axes[axis].deal) / (double)type->dims[0];
+        else if (layout->axes[axis].partition && type->dims[0] > 0)
+            bytes *=
+                (double)sf_row_partition_most(layout->axes[axis].partition) / (double)type->dims[0];
     return bytes;
 }

@@ -44,11 +44,12 @@ typedef enum __attribute__((packed)) sf_share_kind {
 
 typedef struct sf_share {
     sf_share_kind kind;
-    sf_monoid monoid;    /* of PARTIAL */
-    int dim;             /* of SPLIT */
-    int64_t period;      /* of SPLIT: P */
-    uint64_t on;         /* the coordinates that have any of it, a bit each; 0: all */
-    const sf_deal *deal; /* of REPLICATED: who of them has which rows of dimension 0, which nothing
+    sf_monoid monoid; /* of PARTIAL */
+    int dim;          /* of SPLIT */
+    int64_t period;   /* of SPLIT: P */
+    uint64_t on;      /* the coordinates that have any of it, a bit each; 0: all */
+    const sf_row_partition
+        *partition; /* of REPLICATED: who of them has which rows of dimension 0, which nothing
                             else splits then; NULL: each has all. Borrowed: sf_layouts_keep */
 } sf_share;
 
@@ -140,7 +141,7 @@ int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_me
                     int64_t size, sf_joint_digit digits[SF_MAX_JOINT]);
 
 /* Bytes of a rank's piece of a tensor; of the largest. */
-double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh);
+double sf_shard_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh);
 
 /* Which of those that have a part in it along the axis the rank is, where it is one. */
 int sf_layout_place(const sf_layout *layout, const sf_mesh *mesh, int rank, int axis);

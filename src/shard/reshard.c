@@ -5,45 +5,45 @@
 #include "base/hash.h"
 #include "shard/reshard_space.h"
 
-const char *sf_move_kind_name(sf_move_kind kind)
+const char *sf_reshard_kind_name(sf_reshard_kind kind)
 {
-    static const char *const names[SF_MOVE_KIND_COUNT] = {
+    static const char *const names[SF_RESHARD_KIND_COUNT] = {
         "slice", "mask", "gather", "reduce", "scatter", "exchange", "swap",
     };
     return names[kind];
 }
 
-sf_collective sf_move_collective(sf_move_kind kind)
+sf_collective sf_reshard_collective(sf_reshard_kind kind)
 {
-    static const sf_collective collectives[SF_MOVE_KIND_COUNT] = {
-        [SF_MOVE_SLICE] = SF_COLLECTIVE_COUNT, [SF_MOVE_MASK] = SF_COLLECTIVE_COUNT,
-        [SF_MOVE_GATHER] = SF_ALL_GATHER,      [SF_MOVE_REDUCE] = SF_ALL_REDUCE,
-        [SF_MOVE_SCATTER] = SF_REDUCE_SCATTER, [SF_MOVE_EXCHANGE] = SF_ALL_TO_ALL,
-        [SF_MOVE_SWAP] = SF_PERMUTE,
+    static const sf_collective collectives[SF_RESHARD_KIND_COUNT] = {
+        [SF_RESHARD_SLICE] = SF_COLLECTIVE_COUNT, [SF_RESHARD_MASK] = SF_COLLECTIVE_COUNT,
+        [SF_RESHARD_GATHER] = SF_ALL_GATHER,      [SF_RESHARD_REDUCE] = SF_ALL_REDUCE,
+        [SF_RESHARD_SCATTER] = SF_REDUCE_SCATTER, [SF_RESHARD_EXCHANGE] = SF_ALL_TO_ALL,
+        [SF_RESHARD_SWAP] = SF_PERMUTE,
     };
     return collectives[kind];
 }
 
 /* The constants are powers of two, so that they add up the same in any order. */
-double sf_move_bytes(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
-                     double bytes)
+double sf_reshard_bytes(void *context, const sf_mesh *mesh, sf_reshard_kind kind, sf_axes axes,
+                        double bytes)
 {
     (void)context;
     const double local = 1.0 / 4096, collective = 32768;
     double size = sf_group_size(mesh, axes), others = (size - 1) / size;
     switch (kind) {
-    case SF_MOVE_SLICE:
-    case SF_MOVE_MASK:
+    case SF_RESHARD_SLICE:
+    case SF_RESHARD_MASK:
         return local;
-    case SF_MOVE_GATHER:
-    case SF_MOVE_SCATTER:
-    case SF_MOVE_EXCHANGE:
+    case SF_RESHARD_GATHER:
+    case SF_RESHARD_SCATTER:
+    case SF_RESHARD_EXCHANGE:
         return others * bytes + collective;
-    case SF_MOVE_REDUCE:
+    case SF_RESHARD_REDUCE:
         return 2 * others * bytes + collective;
-    case SF_MOVE_SWAP:
+    case SF_RESHARD_SWAP:
         return bytes + collective;
-    case SF_MOVE_KIND_COUNT:
+    case SF_RESHARD_KIND_COUNT:
         break;
     }
     return HUGE_VAL;
@@ -52,19 +52,19 @@ double sf_move_bytes(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_a
 /* What a way costs; of two that cost the same, the one of fewer moves is cheaper. */
 typedef struct price {
     double cost;
-    int moves;
+    int reshards;
 } price;
 
 static const price out_of_reach = {HUGE_VAL, 0};
 
 static bool is_less(price a, price b)
 {
-    return a.cost != b.cost ? a.cost < b.cost : a.moves < b.moves;
+    return a.cost != b.cost ? a.cost < b.cost : a.reshards < b.reshards;
 }
 
 static price sum_of_prices(price a, price b)
 {
-    return (price){a.cost + b.cost, a.moves + b.moves};
+    return (price){a.cost + b.cost, a.reshards + b.reshards};
 }
 
 enum { SPLITS = 1 << SF_MAX_AXES, CLASSES = 1 << SF_MAX_AXES * SF_COARSE_BITS, NOT_QUEUED = -1 };
@@ -72,7 +72,7 @@ enum { SPLITS = 1 << SF_MAX_AXES, CLASSES = 1 << SF_MAX_AXES * SF_COARSE_BITS, N
 typedef struct node {
     sf_packed_layout state;
     int parent; /* by number, -1 at the start */
-    sf_move_kind kind;
+    sf_reshard_kind kind;
     sf_axes axes;
     price spent, total; /* until here; and at least, until the end */
     int place;          /* in the queue, or NOT_QUEUED once it has been expanded */
@@ -81,11 +81,11 @@ typedef struct node {
 typedef struct search {
     sf_arena arena;
     sf_space fine, coarse;
-    sf_move_cost *cost;
+    sf_reshard_cost *cost;
     void *context;
     double bytes[SPLITS]; /* of a piece, by the axes that split it */
     /* What a move costs depends on these three, so the caller is asked once for each. */
-    double costs[SF_MOVE_KIND_COUNT][SPLITS][SPLITS];
+    double costs[SF_RESHARD_KIND_COUNT][SPLITS][SPLITS];
     price ahead[CLASSES]; /* at least, from a state of that class to the end */
     sf_packed_layout end;
     price best;   /* of the ways to the end that are known */
@@ -148,7 +148,7 @@ static void look_ahead(search *s, sf_packed_layout end)
     for (list.from = 0; list.from < classes; list.from++) {
         s->ahead[list.from] = out_of_reach;
         if (is_class(&s->coarse, list.from))
-            sf_space_moves(&s->coarse, list.from, add_space_edge, &list);
+            sf_space_reshards(&s->coarse, list.from, add_space_edge, &list);
     }
     s->ahead[end] = (price){0};
     for (bool changed = true; changed;) {
@@ -245,7 +245,7 @@ static void reach_state(void *context, const sf_space_step *step)
     search *s = context;
     price spent = sum_of_prices(s->nodes[s->expanded].spent, price_of_step(s, step));
     price total = sum_of_prices(spent, s->ahead[sf_space_class(&s->fine, step->to)]);
-    if (!is_less(total, s->best) || spent.moves > SF_MAX_MOVES)
+    if (!is_less(total, s->best) || spent.reshards > SF_MAX_RESHARDS)
         return;
     int number = *slot_of_state(s, step->to) - 1;
     if (number >= 0 &&
@@ -268,10 +268,10 @@ static void write_path(const search *s, int number, sf_path *out)
 {
     const node *end = &s->nodes[number];
     out->cost = end->spent.cost;
-    out->count = end->spent.moves;
+    out->count = end->spent.reshards;
     for (int i = out->count - 1; i >= 0; i--) {
         const node *at = &s->nodes[number];
-        out->moves[i] = (sf_move){at->kind, at->axes, sf_space_layout(&s->fine, at->state)};
+        out->reshards[i] = (sf_move){at->kind, at->axes, sf_space_layout(&s->fine, at->state)};
         number = at->parent;
     }
 }
@@ -289,7 +289,7 @@ static bool find_path(search *s, sf_packed_layout start, sf_path *out)
             write_path(s, s->expanded, out);
             return true;
         }
-        sf_space_moves(&s->fine, state, reach_state, s);
+        sf_space_reshards(&s->fine, state, reach_state, s);
     }
     return false;
 }
@@ -312,14 +312,14 @@ static void init_costs(search *s, const sf_type *type, sf_axes front)
     const sf_mesh *mesh = s->fine.mesh;
     for (sf_axes split = 0; split < 1u << mesh->naxes; split++)
         s->bytes[split] = (double)sf_type_bytes(type) / sf_group_size(mesh, split);
-    for (int kind = 0; kind < SF_MOVE_KIND_COUNT; kind++)
+    for (int kind = 0; kind < SF_RESHARD_KIND_COUNT; kind++)
         for (sf_axes axes = 0; axes < 1u << mesh->naxes; axes++)
             for (sf_axes split = 0; split < 1u << mesh->naxes; split++)
                 s->costs[kind][axes][split] = axes & front ? HUGE_VAL : -1;
 }
 
 bool sf_reshard(const sf_mesh *mesh, const sf_type *type, const sf_layout *from,
-                const sf_layout *to, sf_move_cost *cost, void *context, sf_path *out)
+                const sf_layout *to, sf_reshard_cost *cost, void *context, sf_path *out)
 {
     out->count = 0;
     out->cost = 0;

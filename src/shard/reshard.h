@@ -31,49 +31,49 @@
 #include "ir/type.h"
 #include "shard/layout.h"
 
-typedef enum sf_move_kind {
-    SF_MOVE_SLICE,
-    SF_MOVE_MASK,
-    SF_MOVE_GATHER,
-    SF_MOVE_REDUCE,
-    SF_MOVE_SCATTER,
-    SF_MOVE_EXCHANGE,
-    SF_MOVE_SWAP,
-    SF_MOVE_KIND_COUNT
-} sf_move_kind;
-const char *sf_move_kind_name(sf_move_kind kind);
+typedef enum sf_reshard_kind {
+    SF_RESHARD_SLICE,
+    SF_RESHARD_MASK,
+    SF_RESHARD_GATHER,
+    SF_RESHARD_REDUCE,
+    SF_RESHARD_SCATTER,
+    SF_RESHARD_EXCHANGE,
+    SF_RESHARD_SWAP,
+    SF_RESHARD_KIND_COUNT
+} sf_reshard_kind;
+const char *sf_reshard_kind_name(sf_reshard_kind kind);
 
 /* The collective that a move is; SF_COLLECTIVE_COUNT where nothing is sent. */
-sf_collective sf_move_collective(sf_move_kind kind);
+sf_collective sf_reshard_collective(sf_reshard_kind kind);
 
 typedef struct sf_move {
-    sf_move_kind kind;
+    sf_reshard_kind kind;
     sf_axes axes;    /* whose shares change */
     sf_layout after; /* the whole layout after it */
 } sf_move;
 
-enum { SF_MAX_MOVES = 4 * SF_MAX_AXES };
+enum { SF_MAX_RESHARDS = 4 * SF_MAX_AXES };
 typedef struct sf_path {
     int count;
-    sf_move moves[SF_MAX_MOVES];
+    sf_move reshards[SF_MAX_RESHARDS];
     double cost;
 } sf_path;
 
 /* What a move costs, in any unit, never negative: `bytes` is the size of a rank's piece before the
  * move, or after it where that is larger. Depends on nothing but its arguments. An infinity forbids
  * a move. */
-typedef double sf_move_cost(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
-                            double bytes);
+typedef double sf_reshard_cost(void *context, const sf_mesh *mesh, sf_reshard_kind kind,
+                               sf_axes axes, double bytes);
 
 /* The bytes that a rank must send at least, and 32 KiB more for each collective, which is what its latency
  * is worth: a cost for when nothing is known about the machine. What sends nothing costs next to
  * nothing. */
-sf_move_cost sf_move_bytes;
+sf_reshard_cost sf_reshard_bytes;
 
 /* Both layouts fit the type. Partials of two monoids never pass into each other directly: P(+) to
  * P(max) is reduce and mask, as S to P is gather and mask. False only when `cost` forbids every
  * way. */
 bool sf_reshard(const sf_mesh *mesh, const sf_type *type, const sf_layout *from,
-                const sf_layout *to, sf_move_cost *cost, void *context, sf_path *out);
+                const sf_layout *to, sf_reshard_cost *cost, void *context, sf_path *out);
 
 #endif

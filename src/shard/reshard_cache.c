@@ -13,12 +13,13 @@ static void find_way(const sf_ways *ways, sf_way *way)
 {
     sf_path path;
     way->exists =
-        sf_reshard(ways->mesh, way->type, &way->from, &way->to, sf_move_bytes, NULL, &path);
+        sf_reshard(ways->mesh, way->type, &way->from, &way->to, sf_reshard_bytes, NULL, &path);
     if (!way->exists)
         return;
     way->cost = path.cost;
     way->count = path.count;
-    way->moves = sf_arena_copy(ways->arena, path.moves, (size_t)path.count * sizeof *path.moves);
+    way->reshards =
+        sf_arena_copy(ways->arena, path.reshards, (size_t)path.count * sizeof *path.reshards);
 }
 
 const sf_way *sf_ways_find(sf_ways *ways, const sf_type *type, const sf_layout *from,

@@ -1,6 +1,6 @@
 /* Ways between layouts, found once: what shard/reshard.h answers, by type and pair of layouts.
  *
- * The ways are those that local/local.h takes, so they are the cheapest in bytes (sf_move_bytes), whatever
+ * The ways are those that local/local.h takes, so they are the cheapest in bytes (sf_reshard_bytes), whatever
  * the cluster. Not for several threads at once.
  */
 #ifndef SF_SHARD_RESHARD_CACHE_H
@@ -13,9 +13,9 @@ typedef struct sf_way {
     const sf_type *type;
     sf_layout from, to;
     bool exists;
-    double cost; /* by sf_move_bytes */
+    double cost; /* by sf_reshard_bytes */
     int count;
-    sf_move *moves;
+    sf_move *reshards;
 } sf_way;
 
 typedef struct sf_ways {

@@ -60,18 +60,18 @@ bool sf_items_in_front(const sf_items *items, sf_item_kind kind, int order[SF_MA
     return in_order;
 }
 
-bool sf_items_leave_in_order(const sf_items *items, sf_move_kind kind)
+bool sf_items_leave_in_order(const sf_items *items, sf_reshard_kind kind)
 {
     int order[SF_MAX_ITEMS];
     sf_items before = sf_items_without(items, SF_ITEM_SOURCE);
-    bool cuts = kind == SF_MOVE_SCATTER || kind == SF_MOVE_EXCHANGE;
+    bool cuts = kind == SF_RESHARD_SCATTER || kind == SF_RESHARD_EXCHANGE;
     return !cuts || sf_items_in_front(&before, SF_ITEM_TARGET, order);
 }
 
-bool sf_items_arrive_in_order(const sf_items *items, sf_move_kind kind)
+bool sf_items_arrive_in_order(const sf_items *items, sf_reshard_kind kind)
 {
     int order[SF_MAX_ITEMS];
     sf_items after = sf_items_without(items, SF_ITEM_TARGET);
-    bool joins = kind == SF_MOVE_GATHER || kind == SF_MOVE_EXCHANGE;
+    bool joins = kind == SF_RESHARD_GATHER || kind == SF_RESHARD_EXCHANGE;
     return !joins || sf_items_in_front(&after, SF_ITEM_SOURCE, order);
 }

@@ -43,7 +43,7 @@ sf_items sf_items_without(const sf_items *items, sf_item_kind kind);
 bool sf_items_in_front(const sf_items *items, sf_item_kind kind, int order[SF_MAX_ITEMS]);
 
 /* Whether the piece before the move lies as its collective wants it; and what that leaves as the piece after it. */
-bool sf_items_leave_in_order(const sf_items *items, sf_move_kind kind);
-bool sf_items_arrive_in_order(const sf_items *items, sf_move_kind kind);
+bool sf_items_leave_in_order(const sf_items *items, sf_reshard_kind kind);
+bool sf_items_arrive_in_order(const sf_items *items, sf_reshard_kind kind);
 
 #endif

@@ -206,8 +206,8 @@ static sf_axes axes_in(const sf_space *space, sf_packed_layout state, const uint
 }
 
 /* The choices of the axis that go together with the state, whatever the axes of `changing` have. */
-static uint64_t allowed_moves(const sf_space *space, sf_packed_layout state, int axis,
-                              sf_axes changing)
+static uint64_t allowed_reshards(const sf_space *space, sf_packed_layout state, int axis,
+                                 sf_axes changing)
 {
     uint64_t set = ALL;
     for (int b = 0; b < space->mesh->naxes; b++)
@@ -226,27 +226,28 @@ typedef struct fan {
 } fan;
 
 /* Only a gather makes the piece larger. */
-static void visit_move(const fan *f, sf_move_kind kind, sf_axes axes, sf_packed_layout to)
+static void visit_reshard(const fan *f, sf_reshard_kind kind, sf_axes axes, sf_packed_layout to)
 {
-    sf_axes split = kind == SF_MOVE_GATHER ? f->split & ~axes : f->split;
+    sf_axes split = kind == SF_RESHARD_GATHER ? f->split & ~axes : f->split;
     f->visit(f->context, &(sf_space_step){kind, axes, split, to});
 }
 
-static void visit_choices(const fan *f, sf_move_kind kind, int axis, uint64_t set)
+static void visit_choices(const fan *f, sf_reshard_kind kind, int axis, uint64_t set)
 {
-    set &= allowed_moves(f->space, f->state, axis, 0);
+    set &= allowed_reshards(f->space, f->state, axis, 0);
     while (set)
-        visit_move(f, kind, 1u << axis, sf_state_with(f->space, f->state, axis, take_lowest(&set)));
+        visit_reshard(f, kind, 1u << axis,
+                      sf_state_with(f->space, f->state, axis, take_lowest(&set)));
 }
 
 /* gather and reduce: the axes become R. */
-static void visit_joined(const fan *f, sf_move_kind kind, sf_axes axes)
+static void visit_joined(const fan *f, sf_reshard_kind kind, sf_axes axes)
 {
     sf_packed_layout to = f->state;
     for (int a = 0; a < f->space->mesh->naxes; a++)
         if (axes >> a & 1)
             to = sf_state_with(f->space, to, a, 0);
-    visit_move(f, kind, axes, to);
+    visit_reshard(f, kind, axes, to);
 }
 
 /* Every way to split the axes from `axis` on; `to` has the choices of those before it. */
@@ -256,10 +257,10 @@ static void visit_scatters(const fan *f, sf_axes axes, int axis, sf_packed_layou
     while (axis < space->mesh->naxes && !(axes >> axis & 1))
         axis++;
     if (axis == space->mesh->naxes) {
-        visit_move(f, SF_MOVE_SCATTER, axes, to);
+        visit_reshard(f, SF_RESHARD_SCATTER, axes, to);
         return;
     }
-    uint64_t set = space->splits[axis] & allowed_moves(space, to, axis, axes & ~0u << axis);
+    uint64_t set = space->splits[axis] & allowed_reshards(space, to, axis, axes & ~0u << axis);
     while (set)
         visit_scatters(f, axes, axis + 1, sf_state_with(space, to, axis, take_lowest(&set)));
 }
@@ -274,7 +275,7 @@ static void visit_swaps(const fan *f, int a, int b)
         for (uint64_t b_set = space->swaps[a][a_choice][b]; b_set;) {
             sf_packed_layout to = sf_state_with(space, half, b, take_lowest(&b_set));
             if (to != f->state)
-                visit_move(f, SF_MOVE_SWAP, 1u << a | 1u << b, to);
+                visit_reshard(f, SF_RESHARD_SWAP, 1u << a | 1u << b, to);
         }
     }
 }
@@ -286,8 +287,8 @@ static sf_axes next_within(sf_axes all, sf_axes axes)
     return (axes - all) & all;
 }
 
-void sf_space_moves(const sf_space *space, sf_packed_layout state, sf_step_visit *visit_step,
-                    void *context)
+void sf_space_reshards(const sf_space *space, sf_packed_layout state, sf_step_visit *visit_step,
+                       void *context)
 {
     int naxes = space->mesh->naxes;
     fan f = {.space = space, .state = state, .visit = visit_step, .context = context};
@@ -296,19 +297,19 @@ void sf_space_moves(const sf_space *space, sf_packed_layout state, sf_step_visit
     f.whole = ((1u << naxes) - 1) & ~f.split & ~f.partial;
     for (int a = 0; a < naxes; a++)
         if (f.whole >> a & 1)
-            visit_choices(&f, SF_MOVE_SLICE, a, space->splits[a]);
+            visit_choices(&f, SF_RESHARD_SLICE, a, space->splits[a]);
     for (int a = 0; a < naxes; a++)
         if (f.whole >> a & 1)
-            visit_choices(&f, SF_MOVE_MASK, a, space->partials[a]);
+            visit_choices(&f, SF_RESHARD_MASK, a, space->partials[a]);
     for (sf_axes axes = next_within(f.split, 0); axes; axes = next_within(f.split, axes))
-        visit_joined(&f, SF_MOVE_GATHER, axes);
+        visit_joined(&f, SF_RESHARD_GATHER, axes);
     for (sf_axes axes = next_within(f.partial, 0); axes; axes = next_within(f.partial, axes))
-        visit_joined(&f, SF_MOVE_REDUCE, axes);
+        visit_joined(&f, SF_RESHARD_REDUCE, axes);
     for (sf_axes axes = next_within(f.partial, 0); axes; axes = next_within(f.partial, axes))
         visit_scatters(&f, axes, 0, state);
     for (int a = 0; a < naxes; a++)
         if (f.split >> a & 1)
-            visit_choices(&f, SF_MOVE_EXCHANGE, a,
+            visit_choices(&f, SF_RESHARD_EXCHANGE, a,
                           space->exchanges[a][sf_state_choice(space, state, a)]);
     for (int a = 0; a < naxes; a++)
         for (int b = a + 1; b < naxes; b++)

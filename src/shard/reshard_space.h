@@ -59,14 +59,14 @@ sf_packed_layout sf_space_class(const sf_space *fine, sf_packed_layout state);
 /* A move out of a state. `split` are the axes that split the larger of the pieces before and
  * after. */
 typedef struct sf_space_step {
-    sf_move_kind kind;
+    sf_reshard_kind kind;
     sf_axes axes, split;
     sf_packed_layout to;
 } sf_space_step;
 
 /* Calls `visit` for each move out of the state, in the order of kinds, axes and choices. */
 typedef void sf_step_visit(void *context, const sf_space_step *step);
-void sf_space_moves(const sf_space *space, sf_packed_layout state, sf_step_visit *visit,
-                    void *context);
+void sf_space_reshards(const sf_space *space, sf_packed_layout state, sf_step_visit *visit,
+                       void *context);
 
 #endif

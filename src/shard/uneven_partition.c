@@ -7,68 +7,70 @@
 
 enum { NOBODY = 255, MOST_HANDS = 64 };
 
-const sf_deal *sf_deal_new(int64_t count, const uint8_t *to, sf_arena *arena)
+const sf_row_partition *sf_row_partition_new(int64_t count, const uint8_t *to, sf_arena *arena)
 {
-    sf_deal *deal = SF_NEW(arena, sf_deal);
-    *deal = (sf_deal){count, sf_arena_copy(arena, to, (size_t)count)};
-    return deal;
+    sf_row_partition *partition = SF_NEW(arena, sf_row_partition);
+    *partition = (sf_row_partition){count, sf_arena_copy(arena, to, (size_t)count)};
+    return partition;
 }
 
-bool sf_deal_equal(const sf_deal *a, const sf_deal *b)
+bool sf_row_partition_equal(const sf_row_partition *a, const sf_row_partition *b)
 {
     if (!a || !b)
         return a == b;
     return a->count == b->count && memcmp(a->to, b->to, (size_t)a->count) == 0;
 }
 
-uint64_t sf_deal_hash(const sf_deal *deal)
+uint64_t sf_row_partition_hash(const sf_row_partition *partition)
 {
-    return deal ? sf_hash_bytes((uint64_t)deal->count, deal->to, (size_t)deal->count) : 0;
+    return partition
+               ? sf_hash_bytes((uint64_t)partition->count, partition->to, (size_t)partition->count)
+               : 0;
 }
 
-uint64_t sf_deal_hands(const sf_deal *deal)
+uint64_t sf_row_partition_owners(const sf_row_partition *partition)
 {
     uint64_t hands = 0;
-    for (int64_t row = 0; row < deal->count; row++)
-        hands |= UINT64_C(1) << deal->to[row];
+    for (int64_t row = 0; row < partition->count; row++)
+        hands |= UINT64_C(1) << partition->to[row];
     return hands;
 }
 
-int64_t sf_deal_rows(const sf_deal *deal, int coordinate)
+int64_t sf_row_partition_rows(const sf_row_partition *partition, int coordinate)
 {
     int64_t rows = 0;
-    for (int64_t row = 0; row < deal->count; row++)
-        rows += deal->to[row] == coordinate;
+    for (int64_t row = 0; row < partition->count; row++)
+        rows += partition->to[row] == coordinate;
     return rows;
 }
 
-int64_t sf_deal_most(const sf_deal *deal)
+int64_t sf_row_partition_most(const sf_row_partition *partition)
 {
     int64_t most = 0;
     for (int hand = 0; hand < MOST_HANDS; hand++) {
-        int64_t rows = sf_deal_rows(deal, hand);
+        int64_t rows = sf_row_partition_rows(partition, hand);
         most = rows > most ? rows : most;
     }
     return most;
 }
 
-int64_t sf_deal_next(const sf_deal *deal, int coordinate, int64_t row)
+int64_t sf_row_partition_next(const sf_row_partition *partition, int coordinate, int64_t row)
 {
-    while (row < deal->count && deal->to[row] != coordinate)
+    while (row < partition->count && partition->to[row] != coordinate)
         row++;
     return row;
 }
 
-void sf_deal_print(const sf_deal *deal, sf_buf *out)
+void sf_row_partition_print(const sf_row_partition *partition, sf_buf *out)
 {
     const char *before = "";
-    for (uint64_t rest = sf_deal_hands(deal); rest; rest &= rest - 1) {
+    for (uint64_t rest = sf_row_partition_owners(partition); rest; rest &= rest - 1) {
         int hand = __builtin_ctzll(rest);
         sf_buf_printf(out, "%s%d", before, hand);
         before = ":";
-        for (int64_t row = sf_deal_next(deal, hand, 0), end; row < deal->count;
-             row = sf_deal_next(deal, hand, end)) {
-            for (end = row + 1; end < deal->count && deal->to[end] == hand;)
+        for (int64_t row = sf_row_partition_next(partition, hand, 0), end; row < partition->count;
+             row = sf_row_partition_next(partition, hand, end)) {
+            for (end = row + 1; end < partition->count && partition->to[end] == hand;)
                 end++;
             sf_buf_printf(out, "%s%" PRId64, before, row);
             if (end > row + 1)
@@ -132,12 +134,12 @@ static bool take_hands(sf_str *text, int64_t count, uint8_t *to)
     return !memchr(to, NOBODY, (size_t)count);
 }
 
-const sf_deal *sf_deal_take(sf_str *text, int64_t count, sf_arena *arena)
+const sf_row_partition *sf_row_partition_parse(sf_str *text, int64_t count, sf_arena *arena)
 {
-    sf_deal *deal = SF_NEW(arena, sf_deal);
+    sf_row_partition *partition = SF_NEW(arena, sf_row_partition);
     if (count < 1)
         return NULL;
     uint8_t *to = memset(sf_arena_alloc(arena, (size_t)count), NOBODY, (size_t)count);
-    *deal = (sf_deal){count, to};
-    return take_hands(text, count, to) ? deal : NULL;
+    *partition = (sf_row_partition){count, to};
+    return take_hands(text, count, to) ? partition : NULL;
 }

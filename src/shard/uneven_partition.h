@@ -13,32 +13,32 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-typedef struct sf_deal {
+typedef struct sf_row_partition {
     int64_t count;     /* of rows */
     const uint8_t *to; /* by row: the coordinate that has it, below 64 */
-} sf_deal;
+} sf_row_partition;
 
 /* A deal of its own in the arena. */
-const sf_deal *sf_deal_new(int64_t count, const uint8_t *to, sf_arena *arena);
+const sf_row_partition *sf_row_partition_new(int64_t count, const uint8_t *to, sf_arena *arena);
 
 /* NULL is a deal, too: there is none. */
-bool sf_deal_equal(const sf_deal *a, const sf_deal *b);
-uint64_t sf_deal_hash(const sf_deal *deal);
+bool sf_row_partition_equal(const sf_row_partition *a, const sf_row_partition *b);
+uint64_t sf_row_partition_hash(const sf_row_partition *partition);
 
 /* Those who have any row, a bit each. */
-uint64_t sf_deal_hands(const sf_deal *deal);
+uint64_t sf_row_partition_owners(const sf_row_partition *partition);
 
 /* How many rows a coordinate has, and the most that any has. */
-int64_t sf_deal_rows(const sf_deal *deal, int coordinate);
-int64_t sf_deal_most(const sf_deal *deal);
+int64_t sf_row_partition_rows(const sf_row_partition *partition, int coordinate);
+int64_t sf_row_partition_most(const sf_row_partition *partition);
 
 /* The first row from `row` on that the coordinate has; `count` where there is none. */
-int64_t sf_deal_next(const sf_deal *deal, int coordinate, int64_t row);
+int64_t sf_row_partition_next(const sf_row_partition *partition, int coordinate, int64_t row);
 
 /* "0:0-3,1:4-7". */
-void sf_deal_print(const sf_deal *deal, sf_buf *out);
+void sf_row_partition_print(const sf_row_partition *partition, sf_buf *out);
 
 /* Takes such a text from the front of another: NULL where it does not deal out each of so many rows once. */
-const sf_deal *sf_deal_take(sf_str *text, int64_t count, sf_arena *arena);
+const sf_row_partition *sf_row_partition_parse(sf_str *text, int64_t count, sf_arena *arena);
 
 #endif

@@ -399,8 +399,8 @@ static void add_loop(sf_effort *to, const sf_effort *effort)
     to->passes.runs += p->runs;
 }
 
-double sf_bunch_seconds(const sf_inst *insts, uint32_t count, const sf_nearness *near,
-                        const sf_costs *costs)
+double sf_fused_launch_seconds(const sf_inst *insts, uint32_t count, const sf_nearness *near,
+                               const sf_costs *costs)
 {
     sf_effort all = {0};
     double seen = 0, one;

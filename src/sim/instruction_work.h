@@ -26,7 +26,7 @@ double sf_copy_bytes(const sf_inst *inst);
 double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs);
 
 /* The same of all of a bunch (prog/fused_launch.h): `count` loops that are launched as one. */
-double sf_bunch_seconds(const sf_inst *insts, uint32_t count, const sf_nearness *near,
-                        const sf_costs *costs);
+double sf_fused_launch_seconds(const sf_inst *insts, uint32_t count, const sf_nearness *near,
+                               const sf_costs *costs);
 
 #endif

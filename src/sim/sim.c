@@ -42,8 +42,9 @@ typedef struct walk {
     bool *known;          /* by instruction: when it ends; of messages, once both ends have come */
     const sf_costs *costs;
     const sf_nearness *near; /* by instruction; NULL: it does not count */
-    const uint32_t *bunches; /* by instruction: the first of those that are launched with it */
-    double rate;             /* of the bunch at hand: seconds by byte that is touched */
+    const uint32_t
+        *fused_launches; /* by instruction: the first of those that are launched with it */
+    double rate;         /* of the bunch at hand: seconds by byte that is touched */
     sf_timing *insts;
     uint32_t *raisers; /* by event */
     uint32_t *sent;    /* collectives and copies, in order */
@@ -223,16 +224,16 @@ static bool can_begin(const walk *w, const sf_inst *inst)
 }
 
 /* Of a bunch, those that are launched as one have their shares of that. */
-static void price_bunch(walk *w, uint32_t first)
+static void price_fused_launch(walk *w, uint32_t first)
 {
     uint32_t end = first;
     double bytes = 0;
-    for (; end < w->p->ninsts && w->bunches[end] == first; end++)
+    for (; end < w->p->ninsts && w->fused_launches[end] == first; end++)
         bytes += sf_inst_touched(&w->p->insts[end]);
     w->rate = end - first < 2 || bytes == 0
                   ? 0
-                  : sf_bunch_seconds(&w->p->insts[first], end - first,
-                                     w->near ? &w->near[first] : NULL, w->costs) /
+                  : sf_fused_launch_seconds(&w->p->insts[first], end - first,
+                                            w->near ? &w->near[first] : NULL, w->costs) /
                         bytes;
 }
 
@@ -241,8 +242,8 @@ static double inst_seconds(walk *w, uint32_t index)
     const sf_nearness *near = w->near ? &w->near[index] : NULL;
     if (!w->costs)
         return 0;
-    if (w->bunches[index] == index)
-        price_bunch(w, index);
+    if (w->fused_launches[index] == index)
+        price_fused_launch(w, index);
     return w->rate > 0 ? w->rate * sf_inst_touched(&w->p->insts[index])
                        : sf_inst_seconds(&w->p->insts[index], near, w->costs);
 }
@@ -347,17 +348,17 @@ static sf_status fail_waiting(const walk *walks, int count, sf_diag *diag)
                 continue;
             bool sends = exchange->to >= 0;
             if (exchange->groups)
-                return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+                return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                                "group %d waits for ever for the others of its stage to come to the "
                                "%s of %s: they wait for each other",
                                g, sf_exchange_name(exchange), exchange->what);
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                            "group %d waits for ever %s group %d %s %s: they wait for each other", g,
                            sends ? "for" : "for what", sends ? exchange->to : exchange->from,
                            sends ? "to receive" : "sends,", exchange->what);
         }
     }
-    return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "groups wait for each other");
+    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "groups wait for each other");
 }
 
 /* The group that is behind all others that can go on, and when the next of them is to; NULL: none can. */
@@ -392,7 +393,7 @@ static sf_status run_groups(walk *walks, int count, sf_diag *diag)
     for (int g = 0; g < count; g++)
         for (uint32_t i = 0; i < walks[g].nsent; i++)
             if (!walks[g].known[walks[g].sent[i]])
-                return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+                return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                                "group %d: a message of %s has no other end", g,
                                walks[g].p->insts[walks[g].sent[i]].exchange->what);
     return SF_OK;
@@ -423,7 +424,7 @@ sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_co
         if (costs && sf_costs_sees_near(costs[g]))
             walks[g].near = sf_nearness_of(p, &scratch);
         walks[g].sent = SF_ARRAY(&scratch, p->ninsts, uint32_t);
-        walks[g].bunches = sf_bunches_of(p, NULL, &scratch);
+        walks[g].fused_launches = sf_fused_launches_of(p, NULL, &scratch);
     }
     sf_status status = run_groups(walks, count, diag);
     for (int g = 0; g < count && status == SF_OK; g++) {

@@ -278,15 +278,15 @@ typedef struct writing {
 
 static writing own_pieces(const sf_state *state, sf_arena *scratch)
 {
-    const sf_pieces *pieces = state->pieces;
-    const sf_graph *graph = pieces->graph;
+    const sf_rank_shards *shards = state->shards;
+    const sf_graph *graph = shards->graph;
     uint32_t count = graph->top->narguments;
     writing w = {.state = state,
                  .arguments = SF_ARRAY(scratch, count, uint32_t),
                  .tensors = SF_ARRAY(scratch, count, sf_named_tensor),
                  .hashes = SF_ARRAY(scratch, count, uint64_t)};
     for (uint32_t i = 0; i < count; i++) {
-        if (!sf_argument_is_kept(&graph->arguments[i]) || !sf_pieces_is_first(pieces, i))
+        if (!sf_argument_is_kept(&graph->arguments[i]) || !sf_rank_shards_is_first(shards, i))
             continue;
         w.tensors[w.count] = (sf_named_tensor){sf_str_of(state->names[i]),
                                                {.type = sf_holder_type(&state->holder, i)}};
@@ -299,10 +299,10 @@ static sf_status lend_piece(void *context, size_t index, sf_diag *diag, void **d
 {
     const writing *w = context;
     uint32_t argument = w->arguments[index];
-    sf_tensor piece;
-    SF_TRY(sf_holder_lend(&w->state->holder, argument, false, diag, &piece));
-    w->hashes[argument] = sf_tensor_hash(&piece);
-    *data = piece.data;
+    sf_tensor shard;
+    SF_TRY(sf_holder_lend(&w->state->holder, argument, false, diag, &shard));
+    w->hashes[argument] = sf_tensor_hash(&shard);
+    *data = shard.data;
     return SF_OK;
 }
 
@@ -322,17 +322,17 @@ static sf_status write_text(const char *directory, const char *name, const sf_bu
 
 static sf_status write_pieces(const char *directory, writing *w, sf_diag *diag)
 {
-    char name[SF_PIECES_NAME] = SF_CHECKPOINT_STATE, path[SF_PATH_SIZE];
-    int ranks = sf_mesh_size(&w->state->pieces->mesh), rank = w->state->pieces->rank;
+    char name[SF_SHARDS_NAME] = SF_CHECKPOINT_STATE, path[SF_PATH_SIZE];
+    int ranks = sf_mesh_size(&w->state->shards->mesh), rank = w->state->shards->rank;
     sf_tensor_source source = {lend_piece, return_piece, w};
     if (ranks > 1)
-        sf_checkpoint_pieces_name(rank, ranks, ".safetensors", name);
+        sf_checkpoint_shards_name(rank, ranks, ".safetensors", name);
     SF_TRY(join_path(directory, name, path, diag));
     SF_TRY(sf_safetensors_write_from(path, w->count, w->tensors, &source, diag));
     if (ranks == 1)
         return SF_OK;
     sf_buf text = {0};
-    sf_checkpoint_pieces_name(rank, ranks, ".json", name);
+    sf_checkpoint_shards_name(rank, ranks, ".json", name);
     sf_checkpoint_put_hashes(w->state, w->count, w->arguments, w->hashes, &text);
     w->digest = sf_text_hash((sf_str){text.text, text.length});
     sf_status status = write_text(directory, name, &text, diag);
@@ -348,13 +348,13 @@ static sf_status make_beside(const char *beside, sf_diag *diag)
 }
 
 /* What the first rank does once all pieces are there. */
-static sf_status write_index(const sf_checkpoints *dir, const writing *w, const uint64_t *pieces,
+static sf_status write_index(const sf_checkpoints *dir, const writing *w, const uint64_t *shards,
                              const sf_checkpoint_info *info, const char *name, const char *beside,
                              sf_diag *diag)
 {
     char path[SF_PATH_SIZE];
     sf_buf text = {0};
-    sf_checkpoint_put_index(w->state, info, w->hashes, pieces, &text);
+    sf_checkpoint_put_index(w->state, info, w->hashes, shards, &text);
     sf_status status = write_text(beside, SF_CHECKPOINT_INDEX, &text, diag);
     sf_buf_free(&text);
     SF_TRY(status);
@@ -370,7 +370,7 @@ static sf_status save_checkpoint(const sf_checkpoints *dir, const sf_state *stat
                                  const sf_checkpoint_info *info, sf_diag *diag)
 {
     char name[32], hidden[64], beside[SF_PATH_SIZE];
-    bool first = state->pieces->rank == 0;
+    bool first = state->shards->rank == 0;
     snprintf(name, sizeof name, "step-%06" PRId64, info->step);
     snprintf(hidden, sizeof hidden, ".%s.tmp-%" PRId64, name, dir->run);
     SF_TRY(join_path(dir->path, hidden, beside, diag));
@@ -381,12 +381,12 @@ static sf_status save_checkpoint(const sf_checkpoints *dir, const sf_state *stat
     status = write_pieces(beside, &w, diag);
     bool done; /* all of them */
     status = sf_agree_all(state->comm, status, "writing the pieces of a checkpoint", diag, &done);
-    uint64_t *pieces = SF_ARRAY(&scratch, sf_mesh_size(&state->pieces->mesh), uint64_t);
+    uint64_t *shards = SF_ARRAY(&scratch, sf_mesh_size(&state->shards->mesh), uint64_t);
     if (status == SF_OK)
-        status = sf_agree_list(state->comm, w.digest, "digests of pieces", diag, pieces);
+        status = sf_agree_list(state->comm, w.digest, "digests of pieces", diag, shards);
     bool written = status == SF_OK;
     if (written && first)
-        status = write_index(dir, &w, pieces, info, name, beside, diag);
+        status = write_index(dir, &w, shards, info, name, beside, diag);
     if (status != SF_OK && done && first) /* else one may still write; the next run clears it */
         remove_directory(beside);
     sf_arena_free(&scratch);
@@ -398,7 +398,7 @@ sf_status sf_checkpoints_save(sf_checkpoints *dir, const sf_state *state,
 {
     SF_ASSERT(dir->open);
     SF_TRY(save_checkpoint(dir, state, info, diag));
-    if (keep > 0 && state->pieces->rank == 0)
+    if (keep > 0 && state->shards->rank == 0)
         drop_old(dir, info->step, keep);
     return SF_OK;
 }

@@ -56,7 +56,7 @@ void sf_checkpoints_close(sf_checkpoints *dir);
 
 /* What is saved: the pieces that this rank has of the arguments that are kept. */
 typedef struct sf_state {
-    const sf_pieces *pieces;
+    const sf_rank_shards *shards;
     const char *const *names; /* clean, by argument */
     sf_holder holder;         /* of the pieces */
     sf_comm *comm;            /* all ranks save together; NULL for a run of one */
@@ -92,8 +92,8 @@ uint64_t sf_tensor_hash(const sf_tensor *tensor);
 #define SF_CHECKPOINT_LATEST "latest"
 
 /* The file of a rank's pieces, "state-00001-of-00004.safetensors", or with the other ending, ".json". */
-enum { SF_PIECES_NAME = 64 };
-void sf_checkpoint_pieces_name(int rank, int ranks, const char *ending, char out[SF_PIECES_NAME]);
+enum { SF_SHARDS_NAME = 64 };
+void sf_checkpoint_shards_name(int rank, int ranks, const char *ending, char out[SF_SHARDS_NAME]);
 
 /* The number of steps in the name of a checkpoint, "step-000100" or, while it is being replaced,
  * "step-000100.old"; -1 for every other name. */

@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "ir/name.h"
 
-void sf_checkpoint_pieces_name(int rank, int ranks, const char *ending, char out[SF_PIECES_NAME])
+void sf_checkpoint_shards_name(int rank, int ranks, const char *ending, char out[SF_SHARDS_NAME])
 {
-    snprintf(out, SF_PIECES_NAME, "state-%05d-of-%05d%s", rank, ranks, ending);
+    snprintf(out, SF_SHARDS_NAME, "state-%05d-of-%05d%s", rank, ranks, ending);
 }
 
 uint64_t sf_tensor_hash(const sf_tensor *tensor)
@@ -51,11 +51,11 @@ static void put_hex(sf_json_writer *json, const char *key, uint64_t value)
     sf_json_put_hex(json, value);
 }
 
-static void put_saved_layout(sf_json_writer *json, const sf_pieces *pieces, uint32_t argument)
+static void put_saved_layout(sf_json_writer *json, const sf_rank_shards *shards, uint32_t argument)
 {
-    const sf_type *type = sf_pieces_type(pieces, argument);
+    const sf_type *type = sf_rank_shards_type(shards, argument);
     sf_buf text = {0};
-    sf_layout_print(&pieces->layouts[argument], &pieces->mesh, type->rank, type->dims, &text);
+    sf_layout_print(&shards->layouts[argument], &shards->mesh, type->rank, type->dims, &text);
     put_saved_text(json, "layout", text.text);
     sf_buf_free(&text);
 }
@@ -63,7 +63,7 @@ static void put_saved_layout(sf_json_writer *json, const sf_pieces *pieces, uint
 static void put_saved_tensor(sf_json_writer *json, const sf_state *state, const uint64_t *hashes,
                              uint32_t argument)
 {
-    const sf_type *type = sf_pieces_type(state->pieces, argument);
+    const sf_type *type = sf_rank_shards_type(state->shards, argument);
     sf_json_begin_object(json);
     put_saved_text(json, "name", state->names[argument]);
     put_saved_text(json, "dtype", sf_dtype_get(type->dtype)->safetensors);
@@ -72,8 +72,8 @@ static void put_saved_tensor(sf_json_writer *json, const sf_state *state, const 
     for (int i = 0; i < type->rank; i++)
         sf_json_put_int(json, type->dims[i]);
     sf_json_end_array(json);
-    if (sf_mesh_size(&state->pieces->mesh) > 1) {
-        put_saved_layout(json, state->pieces, argument);
+    if (sf_mesh_size(&state->shards->mesh) > 1) {
+        put_saved_layout(json, state->shards, argument);
     } else {
         put_saved_text(json, "file", SF_CHECKPOINT_STATE);
         put_hex(json, "hash", hashes[argument]);
@@ -111,15 +111,15 @@ static void put_digest(sf_json_writer *json)
 }
 
 void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info,
-                             const uint64_t *hashes, const uint64_t *pieces, sf_buf *out)
+                             const uint64_t *hashes, const uint64_t *shards, sf_buf *out)
 {
-    const sf_graph *graph = state->pieces->graph;
-    bool split = sf_mesh_size(&state->pieces->mesh) > 1;
+    const sf_graph *graph = state->shards->graph;
+    bool split = sf_mesh_size(&state->shards->mesh) > 1;
     sf_json_writer json = {.buf = out, .indent = true};
     int64_t bytes = 0;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (sf_argument_is_kept(&graph->arguments[i]))
-            bytes += sf_type_bytes(sf_pieces_type(state->pieces, i));
+            bytes += sf_type_bytes(sf_rank_shards_type(state->shards, i));
     sf_json_begin_object(&json);
     put_saved_text(&json, "format", "sheaf checkpoint");
     put_int(&json, "version", SF_CHECKPOINT_VERSION);
@@ -131,11 +131,11 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
     put_int(&json, "bytes", bytes);
     if (split) {
         sf_json_key(&json, "mesh");
-        sf_mesh_put_json(&state->pieces->mesh, &json);
+        sf_mesh_put_json(&state->shards->mesh, &json);
         sf_json_key(&json, "pieces");
         sf_json_begin_array(&json);
-        for (int r = 0; r < sf_mesh_size(&state->pieces->mesh); r++)
-            sf_json_put_hex(&json, pieces[r]);
+        for (int r = 0; r < sf_mesh_size(&state->shards->mesh); r++)
+            sf_json_put_hex(&json, shards[r]);
         sf_json_end_array(&json);
     }
     sf_json_key(&json, "tensors");

@@ -8,7 +8,7 @@
 /* checkpoint.json. For a run of one rank, the hashes of the tensors, by argument, stand in it; else `pieces`, by rank,
  * sf_text_hash of the file beside its pieces. */
 void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info,
-                             const uint64_t *hashes, const uint64_t *pieces, sf_buf *out);
+                             const uint64_t *hashes, const uint64_t *shards, sf_buf *out);
 
 /* What stands in checkpoint.json as its last key: a hash of all before it. */
 #define SF_CHECKPOINT_DIGEST "digest"

@@ -199,7 +199,7 @@ static int compare_texts(const void *left, const void *right)
 }
 
 /* Whether two names of the index differ by their spelling alone. */
-static bool has_twins(struct reading *reading, const sf_json *tensors)
+static bool has_duplicates(struct reading *reading, const sf_json *tensors)
 {
     size_t count = sf_json_count(tensors);
     const char **keys = SF_ARRAY(&reading->arena, count, const char *);
@@ -245,12 +245,12 @@ static sf_status fail_missing_key(const struct reading *reading, const char *nam
 /* The entries of the index stand in the order of the arguments. */
 static sf_status read_tensors(struct reading *reading)
 {
-    const sf_graph *graph = reading->state->pieces->graph;
+    const sf_graph *graph = reading->state->shards->graph;
     const sf_json *tensors = sf_json_get(reading->index, "tensors");
     size_t at = 0;
-    reading->unclear = has_twins(reading, tensors);
+    reading->unclear = has_duplicates(reading, tensors);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_pieces_type(reading->state->pieces, i);
+        const sf_type *type = sf_rank_shards_type(reading->state->shards, i);
         const char *name = reading->state->names[i];
         sf_str text;
         char wants[SF_TYPE_TEXT];
@@ -299,7 +299,7 @@ static int64_t copy_common(sf_runs from, const char *source, sf_runs to, char *t
 /* One file of tensors: the state of all, or the pieces of one rank. */
 struct source {
     const char *path;
-    sf_pieces pieces;
+    sf_rank_shards shards;
     sf_safetensors file;
     const sf_json *hashes; /* by name; NULL: in the index */
     size_t taken;
@@ -318,14 +318,14 @@ static sf_status take_one_piece(struct reading *reading, struct source *source, 
 {
     const sf_state *state = reading->state;
     const char *name = reading->named[i];
-    const sf_type *type = sf_pieces_type(state->pieces, i);
+    const sf_type *type = sf_rank_shards_type(state->shards, i);
     const sf_tensor *stored = sf_safetensors_find(&source->file, name);
     sf_loc loc = {source->path, 0, 0};
     int64_t dims[SF_MAX_RANK];
     uint64_t hash;
     if (!stored)
         return sf_fail(reading->diag, SF_EINPUT, loc, "the checkpoint has no tensor %s", name);
-    sf_layout_dims_at(&source->pieces.layouts[i], &reading->mesh, source->pieces.rank, type->rank,
+    sf_layout_dims_at(&source->shards.layouts[i], &reading->mesh, source->shards.rank, type->rank,
                       type->dims, dims);
     bool fits = stored->type->dtype == type->dtype && stored->type->rank == type->rank;
     for (int d = 0; fits && d < type->rank; d++)
@@ -337,23 +337,23 @@ static sf_status take_one_piece(struct reading *reading, struct source *source, 
         hash != sf_tensor_hash(stored))
         return sf_fail(reading->diag, SF_EINPUT, loc,
                        "%s is not what was saved: the file is corrupt", name);
-    sf_tensor piece;
-    SF_TRY(sf_holder_lend(&state->holder, i, true, reading->diag, &piece));
+    sf_tensor shard;
+    SF_TRY(sf_holder_lend(&state->holder, i, true, reading->diag, &shard));
     source->taken++;
-    reading->filled[i] +=
-        copy_common(sf_pieces_runs(&source->pieces, i), stored->data,
-                    sf_pieces_runs(state->pieces, i), piece.data, sf_dtype_get(type->dtype)->bytes);
+    reading->filled[i] += copy_common(sf_rank_shards_runs(&source->shards, i), stored->data,
+                                      sf_rank_shards_runs(state->shards, i), shard.data,
+                                      sf_dtype_get(type->dtype)->bytes);
     return sf_holder_give_back(&state->holder, i, reading->diag);
 }
 
 static sf_status take_all_pieces(struct reading *reading, struct source *source)
 {
-    const sf_graph *graph = reading->state->pieces->graph;
+    const sf_graph *graph = reading->state->shards->graph;
     size_t at = 0;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         if (!sf_argument_is_kept(&graph->arguments[i]))
             continue;
-        if (sf_pieces_is_first(&source->pieces, i))
+        if (sf_rank_shards_is_first(&source->shards, i))
             SF_TRY(take_one_piece(reading, source, i, at));
         at++;
     }
@@ -366,10 +366,10 @@ static sf_status take_all_pieces(struct reading *reading, struct source *source)
 static sf_status open_checkpoint(struct reading *reading, int rank, int ranks,
                                  struct source *source)
 {
-    char name[SF_PIECES_NAME] = SF_CHECKPOINT_STATE, path[SF_PATH_SIZE];
+    char name[SF_SHARDS_NAME] = SF_CHECKPOINT_STATE, path[SF_PATH_SIZE];
     sf_str bytes;
     if (ranks > 1)
-        sf_checkpoint_pieces_name(rank, ranks, ".safetensors", name);
+        sf_checkpoint_shards_name(rank, ranks, ".safetensors", name);
     if (!path_inside(reading->path, name, path))
         return sf_fail(reading->diag, SF_EIO, (sf_loc){reading->path, 0, 0}, "cannot open: %s",
                        strerror(ENAMETOOLONG));
@@ -378,7 +378,7 @@ static sf_status open_checkpoint(struct reading *reading, int rank, int ranks,
     SF_TRY(sf_safetensors_parse(bytes, source->path, reading->diag, &source->file));
     if (ranks == 1)
         return SF_OK;
-    sf_checkpoint_pieces_name(rank, ranks, ".json", name);
+    sf_checkpoint_shards_name(rank, ranks, ".json", name);
     path_inside(reading->path, name, path);
     SF_TRY(sf_file_read(path, &reading->arena, 0, &bytes, reading->diag));
     const sf_json *digests = sf_json_get(reading->index, "pieces");
@@ -398,14 +398,14 @@ static sf_status load_tensors(struct reading *reading)
     int ranks = sf_mesh_size(&reading->mesh);
     for (int rank = 0; rank < ranks; rank++) {
         struct source source = {
-            .pieces = {state->pieces->graph, reading->mesh, rank, reading->layouts}};
+            .shards = {state->shards->graph, reading->mesh, rank, reading->layouts}};
         sf_status status = open_checkpoint(reading, rank, ranks, &source);
         if (status == SF_OK)
             status = take_all_pieces(reading, &source);
         sf_safetensors_close(&source.file);
         SF_TRY(status);
     }
-    const sf_graph *graph = state->pieces->graph;
+    const sf_graph *graph = state->shards->graph;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (sf_argument_is_kept(&graph->arguments[i]) &&
             reading->filled[i] != sf_holder_type(&state->holder, i)->count)
@@ -416,7 +416,7 @@ static sf_status load_tensors(struct reading *reading)
 
 static sf_status load_checkpoint(struct reading *reading, sf_arena *arena, sf_checkpoint_info *info)
 {
-    const sf_graph *graph = reading->state->pieces->graph;
+    const sf_graph *graph = reading->state->shards->graph;
     char index[SF_PATH_SIZE];
     if (!path_inside(reading->path, SF_CHECKPOINT_INDEX, index))
         return sf_fail(reading->diag, SF_EIO, (sf_loc){reading->path, 0, 0}, "cannot open: %s",

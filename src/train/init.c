@@ -129,42 +129,43 @@ static bool begins_with_zeros(const sf_graph *graph, uint32_t index)
 }
 
 /* used[k] is set when rule k was. */
-static void init_argument(const sf_pieces *pieces, uint32_t index, const char *name,
+static void init_argument(const sf_rank_shards *shards, uint32_t index, const char *name,
                           const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
-                          const char **used, const sf_tensor *piece)
+                          const char **used, const sf_tensor *shard)
 {
-    const sf_graph *graph = pieces->graph;
+    const sf_graph *graph = shards->graph;
     if (graph->arguments[index].role == SF_ROLE_KEY) {
-        fill_key(piece, seed);
+        fill_key(shard, seed);
         return;
     }
     sf_init_rule rule = sf_init_choose(graph, index, name, rules);
     for (int k = 0; k < rules->count; k++)
         if (rule.pattern && rule.pattern == rules->at[k].pattern)
             used[k] = name;
-    sf_init_fill(graph, index, name, rule, seed, sf_pieces_runs(pieces, index), threads, piece);
+    sf_init_fill(graph, index, name, rule, seed, sf_rank_shards_runs(shards, index), threads,
+                 shard);
 }
 
-sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
+sf_status sf_init_random(const sf_rank_shards *shards, const char *const *names,
                          const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
                          const sf_holder *holder, sf_diag *diag)
 {
-    const sf_graph *graph = pieces->graph;
+    const sf_graph *graph = shards->graph;
     sf_arena scratch = {0};
     const char **used = SF_ARRAY(&scratch, rules->count, const char *);
     sf_status status = SF_OK;
     for (uint32_t i = 0; i < graph->top->narguments && status == SF_OK; i++) {
-        sf_tensor piece;
+        sf_tensor shard;
         if (!sf_argument_is_kept(&graph->arguments[i]))
             continue;
         if (begins_with_zeros(graph, i)) {
             status = sf_holder_clear(holder, i, diag);
             continue;
         }
-        status = sf_holder_lend(holder, i, true, diag, &piece);
+        status = sf_holder_lend(holder, i, true, diag, &shard);
         if (status != SF_OK)
             break;
-        init_argument(pieces, i, names[i], rules, seed, threads, used, &piece);
+        init_argument(shards, i, names[i], rules, seed, threads, used, &shard);
         status = sf_holder_give_back(holder, i, diag);
     }
     if (status == SF_OK)

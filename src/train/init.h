@@ -60,7 +60,7 @@ sf_init_rule sf_init_choose(const sf_graph *graph, uint32_t index, const char *n
 
 /* Fills the pieces of every argument that is kept from step to step (see ir/name.h). `names` are the clean names;
  * threads, or NULL, share what is drawn, which does not depend on them. A pattern that matches nothing is SF_EUSAGE. */
-sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
+sf_status sf_init_random(const sf_rank_shards *shards, const char *const *names,
                          const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
                          const sf_holder *holder, sf_diag *diag);
 
@@ -71,7 +71,7 @@ void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_in
 /* Takes the parameters, and optimizer state where it is there, from a safetensors file: by clean name,
  * by "in.I", or by the last parts of the names where these leave one choice. Floats of other types are
  * converted. A parameter that is not there is an error; other state becomes zero. */
-sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
+sf_status sf_init_file(const sf_rank_shards *shards, const char *const *names, const char *path,
                        uint64_t seed, sf_threads *threads, const sf_holder *holder, sf_diag *diag);
 
 #endif

@@ -80,24 +80,24 @@ static bool has_input(const struct source *source, uint32_t index)
     return sf_safetensors_find(&source->file, number) != NULL;
 }
 
-static sf_status take_one_argument(const sf_pieces *pieces, uint32_t index, const char *name,
+static sf_status take_one_argument(const sf_rank_shards *shards, uint32_t index, const char *name,
                                    const struct source *source, const sf_tensor *found,
                                    const sf_holder *holder, sf_diag *diag)
 {
-    sf_tensor piece;
-    SF_TRY(sf_holder_lend(holder, index, true, diag, &piece));
+    sf_tensor shard;
+    SF_TRY(sf_holder_lend(holder, index, true, diag, &shard));
     sf_stored stored = {.tensor = found, .name = name, .path = source->path, .rounds = true};
-    sf_status status = copy_stored_tensor(&stored, sf_pieces_type(pieces, index),
-                                          sf_pieces_runs(pieces, index), &piece, diag);
+    sf_status status = copy_stored_tensor(&stored, sf_rank_shards_type(shards, index),
+                                          sf_rank_shards_runs(shards, index), &shard, diag);
     sf_status returned = sf_holder_give_back(holder, index, diag);
     return status == SF_OK ? returned : status;
 }
 
-static sf_status take_all_arguments(const sf_pieces *pieces, const char *const *names,
+static sf_status take_all_arguments(const sf_rank_shards *shards, const char *const *names,
                                     const struct source *source, const sf_holder *holder,
                                     sf_diag *diag)
 {
-    const sf_graph *graph = pieces->graph;
+    const sf_graph *graph = shards->graph;
     sf_status status = SF_OK;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
@@ -106,7 +106,7 @@ static sf_status take_all_arguments(const sf_pieces *pieces, const char *const *
         const sf_tensor *found = find_source(source, argument, names[i], i);
         sf_status copied = SF_OK;
         if (found)
-            copied = take_one_argument(pieces, i, names[i], source, found, holder, diag);
+            copied = take_one_argument(shards, i, names[i], source, found, holder, diag);
         else if (argument->role == SF_ROLE_PARAM)
             copied = sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
                              "there is no tensor for the parameter %s", names[i]);
@@ -116,19 +116,19 @@ static sf_status take_all_arguments(const sf_pieces *pieces, const char *const *
     return status;
 }
 
-sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
+sf_status sf_init_file(const sf_rank_shards *shards, const char *const *names, const char *path,
                        uint64_t seed, sf_threads *threads, const sf_holder *holder, sf_diag *diag)
 {
     const sf_init_rules none = {0};
     struct source source = {.path = path};
     SF_TRY(sf_safetensors_read(path, diag, &source.file));
-    sf_status status = sf_init_random(pieces, names, &none, seed, threads, holder, diag);
+    sf_status status = sf_init_random(shards, names, &none, seed, threads, holder, diag);
     source.clean = SF_ARRAY(&source.arena, source.file.count, const char *);
     for (size_t i = 0; i < source.file.count; i++)
         source.clean[i] = sf_clean_name(source.file.tensors[i].name, &source.arena);
-    source.by_number = !has_input(&source, pieces->graph->top->narguments);
+    source.by_number = !has_input(&source, shards->graph->top->narguments);
     if (status == SF_OK)
-        status = take_all_arguments(pieces, names, &source, holder, diag);
+        status = take_all_arguments(shards, names, &source, holder, diag);
     sf_arena_free(&source.arena);
     sf_safetensors_close(&source.file);
     return status;

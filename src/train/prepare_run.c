@@ -49,9 +49,9 @@ static uint32_t find_argument_named(const sf_training *run, sf_str text, sf_aren
     uint32_t found = SF_NONE;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++)
         if (sf_str_is(text, run->graph->arguments[i].name) ||
-            strcmp(run->course.seat.names[i], clean) == 0)
+            strcmp(run->training_run.rank_state.names[i], clean) == 0)
             return i;
-        else if (sf_name_ends(run->course.seat.names[i], clean) &&
+        else if (sf_name_ends(run->training_run.rank_state.names[i], clean) &&
                  !sf_argument_is_kept(&run->graph->arguments[i]))
             found = i;
     return found;
@@ -60,7 +60,7 @@ static uint32_t find_argument_named(const sf_training *run, sf_str text, sf_aren
 /* All elements of the piece, for all steps. */
 static sf_status fill_prepared_argument(sf_training *run, uint32_t index, double value)
 {
-    sf_holder holder = sf_seat_holder(&run->course.seat);
+    sf_holder holder = sf_rank_state_holder(&run->training_run.rank_state);
     sf_tensor to;
     SF_TRY(sf_holder_lend(&holder, index, true, run->diag, &to));
     sf_dtype dtype = to.type->dtype;
@@ -136,28 +136,29 @@ static sf_status find_checkpoint(const sf_training *run, char out[SF_PATH_SIZE])
     const sf_train_options *options = &run->options;
     *out = 0;
     if (options->resume_from)
-        return sf_course_find(options->resume_from, out, run->diag);
+        return sf_train_run_find(options->resume_from, out, run->diag);
     return options->resume ? sf_checkpoint_find(options->save, out, run->diag) : SF_OK;
 }
 
 static sf_status load_state(sf_training *run)
 {
     const sf_train_options *options = &run->options;
-    sf_course *course = &run->course;
+    sf_train_run *training_run = &run->training_run;
     char found[SF_PATH_SIZE];
     SF_TRY(find_checkpoint(run, found));
     if (!*found)
-        return sf_course_init(course, options->init, options->has_seed ? options->seed : 0,
-                              run->diag);
-    SF_TRY(sf_course_load(course, found, run->diag));
-    if (course->info.step > MOST_STEPS)
-        return sf_fail(run->diag, SF_EINPUT, (sf_loc){course->resumed, 0, 0}, "too many steps");
-    if (options->has_seed && options->seed != course->info.seed)
-        return sf_fail(run->diag, SF_EUSAGE, (sf_loc){course->resumed, 0, 0},
+        return sf_train_run_init(training_run, options->init, options->has_seed ? options->seed : 0,
+                                 run->diag);
+    SF_TRY(sf_train_run_load(training_run, found, run->diag));
+    if (training_run->info.step > MOST_STEPS)
+        return sf_fail(run->diag, SF_EINPUT, (sf_loc){training_run->resumed, 0, 0},
+                       "too many steps");
+    if (options->has_seed && options->seed != training_run->info.seed)
+        return sf_fail(run->diag, SF_EUSAGE, (sf_loc){training_run->resumed, 0, 0},
                        "the run had the seed %" PRIu64
                        "; with another one it would not go on as if "
                        "never stopped",
-                       course->info.seed);
+                       training_run->info.seed);
     return SF_OK;
 }
 
@@ -167,18 +168,18 @@ static sf_status open_data(sf_training *run)
         .source = run->options.data,
         .tokens_type = run->options.tokens_type,
         .order = run->options.order,
-        .seed = run->course.info.seed,
+        .seed = run->training_run.info.seed,
     };
-    SF_TRY(sf_data_open(run->graph, (const char *const *)run->course.seat.names, run->wanted,
-                        &options, run->diag, &run->data));
-    if (run->course.resumed && strcmp(run->course.info.data, run->data.about) != 0) {
-        sf_fail(run->diag, SF_EINPUT, (sf_loc){run->course.resumed, 0, 0},
-                "the run had other data: \"%s\", not \"%s\"", run->course.info.data,
+    SF_TRY(sf_data_open(run->graph, (const char *const *)run->training_run.rank_state.names,
+                        run->wanted, &options, run->diag, &run->data));
+    if (run->training_run.resumed && strcmp(run->training_run.info.data, run->data.about) != 0) {
+        sf_fail(run->diag, SF_EINPUT, (sf_loc){run->training_run.resumed, 0, 0},
+                "the run had other data: \"%s\", not \"%s\"", run->training_run.info.data,
                 run->data.about);
         return sf_hint(run->diag, "option init %s starts a new run from its weights",
-                       run->course.resumed);
+                       run->training_run.resumed);
     }
-    run->course.info.data = run->data.about;
+    run->training_run.info.data = run->data.about;
     return SF_OK;
 }
 
@@ -189,20 +190,20 @@ static sf_status open_log(sf_training *run)
     return sf_log_open(run->options.log, run->diag, &run->log);
 }
 
-static sf_status open_course(sf_training *run)
+static sf_status open_training_run(sf_training *run)
 {
-    sf_seat_options options = {.graph = run->graph,
-                               .plan = run->options.plan,
-                               .comm = run->comm,
-                               .engine = run->options.engine,
-                               .pool = run->pool,
-                               .memory = run->options.memory,
-                               .device_memory = run->options.device_memory,
-                               .host_link = {.bandwidth = (double)run->options.host_link},
-                               .check = run->options.check};
+    sf_rank_state_options options = {.graph = run->graph,
+                                     .plan = run->options.plan,
+                                     .comm = run->comm,
+                                     .engine = run->options.engine,
+                                     .pool = run->pool,
+                                     .memory = run->options.memory,
+                                     .device_memory = run->options.device_memory,
+                                     .host_link = {.bandwidth = (double)run->options.host_link},
+                                     .check = run->options.check};
     SF_TRY(sf_precision_find(run->options.precision, run->diag, &options.precision));
-    SF_TRY(sf_course_open(&options, run->diag, &run->course));
-    run->options.engine = run->course.seat.options.engine;
+    SF_TRY(sf_train_run_open(&options, run->diag, &run->training_run));
+    run->options.engine = run->training_run.rank_state.options.engine;
     return SF_OK;
 }
 
@@ -212,7 +213,7 @@ static sf_status get_training_ready(sf_training *run)
     SF_TRY(check_training_options(run));
     SF_TRY(check_training_graph(run));
     run->flops = sf_step_flops(run->graph);
-    SF_TRY(open_course(run));
+    SF_TRY(open_training_run(run));
     SF_TRY(find_wanted(run));
     SF_TRY(load_state(run));
     return open_data(run);
@@ -247,7 +248,7 @@ static const char *hash_text(uint64_t hash, char text[NUMBER_TEXT])
 static sf_status check_same(sf_training *run)
 {
     const sf_train_options *options = &run->options;
-    const sf_checkpoint_info *info = &run->course.info;
+    const sf_checkpoint_info *info = &run->training_run.info;
     char arithmetic[SF_ARITHMETIC], texts[7][NUMBER_TEXT];
     const sf_agree_thing things[] = {
         {"version of Sheaf", SF_VERSION},
@@ -274,11 +275,12 @@ sf_status sf_training_prepare(sf_training *run)
 {
     SF_TRY(sf_training_settle(run, get_training_ready(run), "getting ready"));
     SF_TRY(sf_training_settle(run, check_same(run), "what to do"));
-    run->memory = sf_engine_memory(run->course.seat.runner.engine);
+    run->memory = sf_engine_memory(run->training_run.rank_state.runner.engine);
     SF_TRY(sf_training_note(run,
                             sf_agree_most(run->comm, "memory of ranks", run->diag, &run->memory)));
     SF_TRY(sf_training_settle(run, open_log(run), "opening files"));
     if (!run->options.save)
         return SF_OK;
-    return sf_training_note(run, sf_course_enter(&run->course, run->options.save, run->diag));
+    return sf_training_note(run,
+                            sf_train_run_enter(&run->training_run, run->options.save, run->diag));
 }

@@ -31,40 +31,40 @@ sf_status sf_holder_clear(const sf_holder *holder, uint32_t argument, sf_diag *d
     return SF_OK;
 }
 
-sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena)
+sf_rank_shards sf_rank_shards_whole(const sf_graph *graph, sf_arena *arena)
 {
-    return (sf_pieces){.graph = graph,
-                       .layouts = SF_ARRAY(arena, graph->top->narguments, sf_layout)};
+    return (sf_rank_shards){.graph = graph,
+                            .layouts = SF_ARRAY(arena, graph->top->narguments, sf_layout)};
 }
 
-const sf_type *sf_pieces_type(const sf_pieces *pieces, uint32_t argument)
+const sf_type *sf_rank_shards_type(const sf_rank_shards *shards, uint32_t argument)
 {
-    return sf_argument_type(pieces->graph, argument);
+    return sf_argument_type(shards->graph, argument);
 }
 
-sf_runs sf_pieces_runs(const sf_pieces *pieces, uint32_t argument)
+sf_runs sf_rank_shards_runs(const sf_rank_shards *shards, uint32_t argument)
 {
-    return sf_runs_of(&pieces->layouts[argument], &pieces->mesh, pieces->rank,
-                      sf_pieces_type(pieces, argument));
+    return sf_runs_of(&shards->layouts[argument], &shards->mesh, shards->rank,
+                      sf_rank_shards_type(shards, argument));
 }
 
-bool sf_pieces_is_split(const sf_pieces *pieces, uint32_t argument)
+bool sf_rank_shards_is_split(const sf_rank_shards *shards, uint32_t argument)
 {
-    for (int a = 0; a < pieces->mesh.naxes; a++)
-        if ((pieces->layouts[argument].axes[a].kind == SF_SPLIT ||
-             pieces->layouts[argument].axes[a].on != 0) &&
-            pieces->mesh.axes[a].size > 1)
+    for (int a = 0; a < shards->mesh.naxes; a++)
+        if ((shards->layouts[argument].axes[a].kind == SF_SPLIT ||
+             shards->layouts[argument].axes[a].on != 0) &&
+            shards->mesh.axes[a].size > 1)
             return true;
     return false;
 }
 
-bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument)
+bool sf_rank_shards_is_first(const sf_rank_shards *shards, uint32_t argument)
 {
-    for (int a = 0; a < pieces->mesh.naxes; a++) {
-        sf_share share = pieces->layouts[argument].axes[a];
-        int at = sf_mesh_coordinate(&pieces->mesh, pieces->rank, a);
+    for (int a = 0; a < shards->mesh.naxes; a++) {
+        sf_share share = shards->layouts[argument].axes[a];
+        int at = sf_mesh_coordinate(&shards->mesh, shards->rank, a);
         if (!sf_share_is_held(share, at) ||
-            (share.kind != SF_SPLIT && !share.deal && sf_share_place(share, at) != 0))
+            (share.kind != SF_SPLIT && !share.partition && sf_share_place(share, at) != 0))
             return false;
     }
     return true;
@@ -93,15 +93,15 @@ static sf_status add_bits(sf_comm *comm, void *data, size_t bytes, sf_diag *diag
     return status;
 }
 
-sf_status sf_pieces_join(const sf_pieces *pieces, uint32_t index, const void *piece,
-                         const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag)
+sf_status sf_rank_shards_join(const sf_rank_shards *shards, uint32_t index, const void *shard,
+                              const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag)
 {
     size_t bytes = (size_t)sf_type_bytes(type);
     bool processes = comm && !sf_comm_is_one_process(comm);
-    sf_runs runs = sf_runs_of(&pieces->layouts[index], &pieces->mesh, pieces->rank, type);
+    sf_runs runs = sf_runs_of(&shards->layouts[index], &shards->mesh, shards->rank, type);
     if (processes && bytes > 0)
         memset(whole, 0, bytes);
-    if (sf_pieces_is_first(pieces, index))
-        sf_paste_piece(runs, sf_dtype_get(type->dtype)->bytes, piece, whole);
+    if (sf_rank_shards_is_first(shards, index))
+        sf_paste_shard(runs, sf_dtype_get(type->dtype)->bytes, shard, whole);
     return processes && bytes > 0 ? add_bits(comm, whole, bytes, diag) : SF_OK;
 }

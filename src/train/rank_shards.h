@@ -6,12 +6,12 @@
 #include "run/engine/engine.h"
 #include "shard/contiguous_runs.h"
 
-typedef struct sf_pieces {
+typedef struct sf_rank_shards {
     const sf_graph *graph; /* the step as it was written; borrowed */
     sf_mesh mesh;
     int rank;
     const sf_layout *layouts; /* by argument; borrowed */
-} sf_pieces;
+} sf_rank_shards;
 
 /* Who has the pieces: an engine, or whoever has these tensors. They are lent, one or several at a time, as
  * run/engine/engine.h says. */
@@ -29,20 +29,20 @@ sf_status sf_holder_clear(const sf_holder *holder, uint32_t argument, sf_diag *d
 sf_status sf_holder_give_back(const sf_holder *holder, uint32_t argument, sf_diag *diag);
 
 /* For one device. */
-sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena);
+sf_rank_shards sf_rank_shards_whole(const sf_graph *graph, sf_arena *arena);
 
 /* The whole type of an argument, and the runs of its piece. */
-const sf_type *sf_pieces_type(const sf_pieces *pieces, uint32_t argument);
-sf_runs sf_pieces_runs(const sf_pieces *pieces, uint32_t argument);
+const sf_type *sf_rank_shards_type(const sf_rank_shards *shards, uint32_t argument);
+sf_runs sf_rank_shards_runs(const sf_rank_shards *shards, uint32_t argument);
 
 /* Whether the piece is not all of the argument. */
-bool sf_pieces_is_split(const sf_pieces *pieces, uint32_t argument);
+bool sf_rank_shards_is_split(const sf_rank_shards *shards, uint32_t argument);
 
-/* Puts a piece, as `layouts` has it for `index`, where it belongs in the whole, of that type; ranks as sf_seat_read. */
-sf_status sf_pieces_join(const sf_pieces *pieces, uint32_t index, const void *piece,
-                         const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag);
+/* Puts a piece, as `layouts` has it for `index`, where it belongs in the whole, of that type; ranks as sf_rank_state_read. */
+sf_status sf_rank_shards_join(const sf_rank_shards *shards, uint32_t index, const void *shard,
+                              const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag);
 
 /* Whether this rank is the first of those that hold the same piece of the argument. */
-bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument);
+bool sf_rank_shards_is_first(const sf_rank_shards *shards, uint32_t argument);
 
 #endif

@@ -4,169 +4,180 @@
 #include "pass/agree_passes.h"
 
 /* What this rank runs and which pieces it has. */
-static sf_status take_part(sf_seat *seat, sf_diag *diag)
+static sf_status take_part(sf_rank_state *rank_state, sf_diag *diag)
 {
-    const sf_seat_options *options = &seat->options;
+    const sf_rank_state_options *options = &rank_state->options;
     if (!options->plan) {
-        seat->pieces = seat->results = sf_pieces_whole(options->graph, &seat->arena);
-        seat->results.layouts = SF_ARRAY(&seat->arena, options->graph->top->nresults, sf_layout);
+        rank_state->shards = rank_state->results =
+            sf_rank_shards_whole(options->graph, &rank_state->arena);
+        rank_state->results.layouts =
+            SF_ARRAY(&rank_state->arena, options->graph->top->nresults, sf_layout);
         return SF_OK;
     }
     SF_TRY(sf_plan_expect(options->plan, options->graph, diag));
     int rank = options->comm ? sf_comm_rank(options->comm) : 0;
-    seat->pieces = (sf_pieces){options->graph, options->plan->mesh, rank, options->plan->arguments};
-    seat->results = seat->pieces;
-    seat->results.layouts = options->plan->results;
-    return sf_local_new(options->graph, options->plan, rank, diag, &seat->local);
+    rank_state->shards =
+        (sf_rank_shards){options->graph, options->plan->mesh, rank, options->plan->arguments};
+    rank_state->results = rank_state->shards;
+    rank_state->results.layouts = options->plan->results;
+    return sf_local_new(options->graph, options->plan, rank, diag, &rank_state->local);
 }
 
 static sf_status rewrite(void *context, sf_program *program, sf_diag *diag)
 {
-    sf_seat *seat = context;
-    return sf_rewrite_together(seat->options.plan, seat->options.comm, program, diag);
+    sf_rank_state *rank_state = context;
+    return sf_rewrite_together(rank_state->options.plan, rank_state->options.comm, program, diag);
 }
 
-static sf_status start_seat_engine(sf_seat *seat, sf_diag *diag)
+static sf_status start_rank_engine(sf_rank_state *rank_state, sf_diag *diag)
 {
-    const sf_seat_options *o = &seat->options;
+    const sf_rank_state_options *o = &rank_state->options;
     sf_runner_options options = {.engine = o->engine,
-                                 .mesh = &seat->pieces.mesh,
-                                 .rank = seat->pieces.rank,
+                                 .mesh = &rank_state->shards.mesh,
+                                 .rank = rank_state->shards.rank,
                                  .check = o->check,
                                  .rewrite = o->plan && *o->plan->passes.list ? rewrite : NULL,
-                                 .context = seat,
+                                 .context = rank_state,
                                  .with = {.pool = o->pool,
                                           .memory = o->memory,
                                           .device_memory = o->device_memory,
                                           .host_link = o->host_link,
                                           .precision = o->precision,
                                           .comm = o->comm}};
-    return sf_runner_open(seat->local ? seat->local->graph : o->graph, &options, diag,
-                          &seat->runner);
+    return sf_runner_open(rank_state->local ? rank_state->local->graph : o->graph, &options, diag,
+                          &rank_state->runner);
 }
 
 /* Batches and keys that are split are made whole first. */
-static void make_wholes(sf_seat *seat)
+static void make_wholes(sf_rank_state *rank_state)
 {
-    const sf_graph *graph = seat->options.graph;
-    seat->inputs = SF_ARRAY(&seat->arena, graph->top->narguments, sf_tensor);
-    seat->wholes = SF_ARRAY(&seat->arena, graph->top->narguments, char *);
+    const sf_graph *graph = rank_state->options.graph;
+    rank_state->inputs = SF_ARRAY(&rank_state->arena, graph->top->narguments, sf_tensor);
+    rank_state->wholes = SF_ARRAY(&rank_state->arena, graph->top->narguments, char *);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_pieces_type(&seat->pieces, i);
-        seat->inputs[i].type = type;
-        if (!sf_argument_is_kept(&graph->arguments[i]) && sf_pieces_is_split(&seat->pieces, i))
-            seat->wholes[i] = sf_arena_alloc(&seat->arena, (size_t)sf_type_bytes(type));
+        const sf_type *type = sf_rank_shards_type(&rank_state->shards, i);
+        rank_state->inputs[i].type = type;
+        if (!sf_argument_is_kept(&graph->arguments[i]) &&
+            sf_rank_shards_is_split(&rank_state->shards, i))
+            rank_state->wholes[i] = sf_arena_alloc(&rank_state->arena, (size_t)sf_type_bytes(type));
     }
 }
 
-sf_status sf_seat_open(const sf_seat_options *options, sf_diag *diag, sf_seat *out)
+sf_status sf_rank_state_open(const sf_rank_state_options *options, sf_diag *diag,
+                             sf_rank_state *out)
 {
-    *out = (sf_seat){.options = *options};
+    *out = (sf_rank_state){.options = *options};
     SF_TRY(sf_engine_choose(options->engine, diag, &out->options.engine));
     out->names = sf_clean_names(options->graph, &out->arena);
     SF_TRY(take_part(out, diag));
-    SF_TRY(start_seat_engine(out, diag));
+    SF_TRY(start_rank_engine(out, diag));
     make_wholes(out);
     return SF_OK;
 }
 
-void sf_seat_close(sf_seat *seat)
+void sf_rank_state_close(sf_rank_state *rank_state)
 {
-    sf_runner_close(&seat->runner);
-    sf_local_free(seat->local);
-    sf_arena_free(&seat->arena);
+    sf_runner_close(&rank_state->runner);
+    sf_local_free(rank_state->local);
+    sf_arena_free(&rank_state->arena);
 }
 
-sf_holder sf_seat_holder(const sf_seat *seat)
+sf_holder sf_rank_state_holder(const sf_rank_state *rank_state)
 {
-    return (sf_holder){.engine = seat->runner.engine};
+    return (sf_holder){.engine = rank_state->runner.engine};
 }
 
-sf_state sf_seat_state(const sf_seat *seat)
+sf_state sf_rank_state_values(const sf_rank_state *rank_state)
 {
-    return (sf_state){&seat->pieces, seat->names, sf_seat_holder(seat), seat->options.comm};
+    return (sf_state){&rank_state->shards, rank_state->names, sf_rank_state_holder(rank_state),
+                      rank_state->options.comm};
 }
 
-sf_status sf_seat_lend_inputs(sf_seat *seat, const bool *which, sf_diag *diag)
+sf_status sf_rank_state_lend_inputs(sf_rank_state *rank_state, const bool *which, sf_diag *diag)
 {
-    for (uint32_t i = 0; i < seat->options.graph->top->narguments; i++) {
+    for (uint32_t i = 0; i < rank_state->options.graph->top->narguments; i++) {
         sf_tensor lent;
         if (!which[i])
             continue;
-        if (seat->wholes[i]) {
-            seat->inputs[i].data = seat->wholes[i];
+        if (rank_state->wholes[i]) {
+            rank_state->inputs[i].data = rank_state->wholes[i];
             continue;
         }
-        SF_TRY(sf_engine_lend(seat->runner.engine, i, true, diag, &lent));
-        seat->inputs[i].data = lent.data;
+        SF_TRY(sf_engine_lend(rank_state->runner.engine, i, true, diag, &lent));
+        rank_state->inputs[i].data = lent.data;
     }
     return SF_OK;
 }
 
 /* Lends the piece, to be given back. */
-static sf_status cut_piece(sf_seat *seat, uint32_t argument, const void *whole, sf_diag *diag)
+static sf_status cut_piece(sf_rank_state *rank_state, uint32_t argument, const void *whole,
+                           sf_diag *diag)
 {
-    const sf_type *type = sf_pieces_type(&seat->pieces, argument);
-    sf_tensor piece;
-    SF_TRY(sf_engine_lend(seat->runner.engine, argument, true, diag, &piece));
-    sf_cut_piece(sf_pieces_runs(&seat->pieces, argument), sf_dtype_get(type->dtype)->bytes, whole,
-                 piece.data);
+    const sf_type *type = sf_rank_shards_type(&rank_state->shards, argument);
+    sf_tensor shard;
+    SF_TRY(sf_engine_lend(rank_state->runner.engine, argument, true, diag, &shard));
+    sf_cut_shard(sf_rank_shards_runs(&rank_state->shards, argument),
+                 sf_dtype_get(type->dtype)->bytes, whole, shard.data);
     return SF_OK;
 }
 
-sf_status sf_seat_write(sf_seat *seat, uint32_t argument, const void *whole, sf_diag *diag)
+sf_status sf_rank_state_write(sf_rank_state *rank_state, uint32_t argument, const void *whole,
+                              sf_diag *diag)
 {
-    SF_TRY(cut_piece(seat, argument, whole, diag));
-    return sf_engine_give_back(seat->runner.engine, argument, diag);
+    SF_TRY(cut_piece(rank_state, argument, whole, diag));
+    return sf_engine_give_back(rank_state->runner.engine, argument, diag);
 }
 
-sf_status sf_seat_read(sf_seat *seat, uint32_t argument, void *whole, sf_diag *diag)
+sf_status sf_rank_state_read(sf_rank_state *rank_state, uint32_t argument, void *whole,
+                             sf_diag *diag)
 {
-    const sf_type *type = sf_pieces_type(&seat->pieces, argument);
-    sf_tensor piece;
-    SF_TRY(sf_engine_lend(seat->runner.engine, argument, false, diag, &piece));
-    SF_TRY(
-        sf_pieces_join(&seat->pieces, argument, piece.data, type, whole, seat->options.comm, diag));
-    return sf_engine_give_back(seat->runner.engine, argument, diag);
+    const sf_type *type = sf_rank_shards_type(&rank_state->shards, argument);
+    sf_tensor shard;
+    SF_TRY(sf_engine_lend(rank_state->runner.engine, argument, false, diag, &shard));
+    SF_TRY(sf_rank_shards_join(&rank_state->shards, argument, shard.data, type, whole,
+                               rank_state->options.comm, diag));
+    return sf_engine_give_back(rank_state->runner.engine, argument, diag);
 }
 
-sf_status sf_seat_read_result(sf_seat *seat, uint32_t result, void *whole, sf_diag *diag)
+sf_status sf_rank_state_read_result(sf_rank_state *rank_state, uint32_t result, void *whole,
+                                    sf_diag *diag)
 {
-    const sf_graph *graph = seat->options.graph;
+    const sf_graph *graph = rank_state->options.graph;
     const sf_type *type = sf_result_type(graph, result);
-    sf_tensor piece;
-    SF_TRY(sf_engine_see(seat->runner.engine, result, diag, &piece));
-    return sf_pieces_join(&seat->results, result, piece.data, type, whole, seat->options.comm,
-                          diag);
+    sf_tensor shard;
+    SF_TRY(sf_engine_see(rank_state->runner.engine, result, diag, &shard));
+    return sf_rank_shards_join(&rank_state->results, result, shard.data, type, whole,
+                               rank_state->options.comm, diag);
 }
 
-sf_status sf_seat_hand_in(sf_seat *seat, sf_diag *diag)
+sf_status sf_rank_state_hand_in(sf_rank_state *rank_state, sf_diag *diag)
 {
-    for (uint32_t i = 0; i < seat->options.graph->top->narguments; i++) {
-        if (!seat->inputs[i].data)
+    for (uint32_t i = 0; i < rank_state->options.graph->top->narguments; i++) {
+        if (!rank_state->inputs[i].data)
             continue;
-        if (seat->wholes[i])
-            SF_TRY(cut_piece(seat, i, seat->inputs[i].data, diag));
-        seat->inputs[i].data = NULL;
-        SF_TRY(sf_engine_give_back(seat->runner.engine, i, diag));
+        if (rank_state->wholes[i])
+            SF_TRY(cut_piece(rank_state, i, rank_state->inputs[i].data, diag));
+        rank_state->inputs[i].data = NULL;
+        SF_TRY(sf_engine_give_back(rank_state->runner.engine, i, diag));
     }
     return SF_OK;
 }
 
-sf_status sf_seat_start(sf_seat *seat, sf_diag *diag, bool *goes_on)
+sf_status sf_rank_state_start(sf_rank_state *rank_state, sf_diag *diag, bool *goes_on)
 {
-    return sf_engine_start(seat->runner.engine, diag, goes_on);
+    return sf_engine_start(rank_state->runner.engine, diag, goes_on);
 }
 
-sf_status sf_seat_finish(sf_seat *seat, sf_diag *diag)
+sf_status sf_rank_state_finish(sf_rank_state *rank_state, sf_diag *diag)
 {
-    return sf_engine_finish(seat->runner.engine, diag);
+    return sf_engine_finish(rank_state->runner.engine, diag);
 }
 
-sf_status sf_seat_number(sf_seat *seat, uint32_t result, sf_diag *diag, double *out)
+sf_status sf_rank_state_number(sf_rank_state *rank_state, uint32_t result, sf_diag *diag,
+                               double *out)
 {
     sf_tensor tensor;
-    SF_TRY(sf_engine_see(seat->runner.engine, result, diag, &tensor));
+    SF_TRY(sf_engine_see(rank_state->runner.engine, result, diag, &tensor));
     *out = sf_get_f64(&tensor, 0);
     return SF_OK;
 }

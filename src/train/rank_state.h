@@ -9,7 +9,7 @@
 #include "run/runner.h"
 #include "train/checkpoint.h"
 
-typedef struct sf_seat_options {
+typedef struct sf_rank_state_options {
     const sf_graph *graph;
     const sf_plan *plan; /* NULL: unsplit */
     sf_comm *comm;       /* of a split run, or NULL */
@@ -19,48 +19,53 @@ typedef struct sf_seat_options {
     sf_precision precision;
     sf_host_link host_link;
     bool check;
-} sf_seat_options;
+} sf_rank_state_options;
 
 /* Everything that the options point to is borrowed. */
-typedef struct sf_seat {
-    sf_seat_options options;
+typedef struct sf_rank_state {
+    sf_rank_state_options options;
     sf_arena arena;
     const char **names; /* clean, by argument */
-    sf_pieces pieces;
-    sf_pieces results; /* as pieces, with the layouts of results */
-    sf_local *local;   /* or NULL: unsplit */
+    sf_rank_shards shards;
+    sf_rank_shards results; /* as pieces, with the layouts of results */
+    sf_local *local;        /* or NULL: unsplit */
     sf_runner runner;
     sf_tensor *inputs; /* by argument: whole; with data while they are lent */
     char **wholes;     /* by argument: where it is filled, of those that are split */
-} sf_seat;
+} sf_rank_state;
 
 /* To be closed, after a failure too; but not after a jump, when the arena behind everything is gone. */
-sf_status sf_seat_open(const sf_seat_options *options, sf_diag *diag, sf_seat *out);
-void sf_seat_close(sf_seat *seat);
+sf_status sf_rank_state_open(const sf_rank_state_options *options, sf_diag *diag,
+                             sf_rank_state *out);
+void sf_rank_state_close(sf_rank_state *rank_state);
 
 /* The pieces, for init.h and checkpoint.h. */
-sf_state sf_seat_state(const sf_seat *seat);
-sf_holder sf_seat_holder(const sf_seat *seat);
+sf_state sf_rank_state_values(const sf_rank_state *rank_state);
+sf_holder sf_rank_state_holder(const sf_rank_state *rank_state);
 
 /* Lends those of the inputs that `which`, by argument, says: seat->inputs[i].data is there to be written until they
  * are handed in. */
-sf_status sf_seat_lend_inputs(sf_seat *seat, const bool *which, sf_diag *diag);
-sf_status sf_seat_hand_in(sf_seat *seat, sf_diag *diag);
+sf_status sf_rank_state_lend_inputs(sf_rank_state *rank_state, const bool *which, sf_diag *diag);
+sf_status sf_rank_state_hand_in(sf_rank_state *rank_state, sf_diag *diag);
 
 /* Takes this rank's piece of an argument from the whole tensor, row-major. */
-sf_status sf_seat_write(sf_seat *seat, uint32_t argument, const void *whole, sf_diag *diag);
+sf_status sf_rank_state_write(sf_rank_state *rank_state, uint32_t argument, const void *whole,
+                              sf_diag *diag);
 
 /* Puts this rank's pieces where they belong in a whole tensor. Ranks that are threads share it, and each part of it is
  * written by one of them; those that are processes call this together, and each gets all of it. A result is one of the
  * last step. */
-sf_status sf_seat_read(sf_seat *seat, uint32_t argument, void *whole, sf_diag *diag);
-sf_status sf_seat_read_result(sf_seat *seat, uint32_t result, void *whole, sf_diag *diag);
+sf_status sf_rank_state_read(sf_rank_state *rank_state, uint32_t argument, void *whole,
+                             sf_diag *diag);
+sf_status sf_rank_state_read_result(sf_rank_state *rank_state, uint32_t result, void *whole,
+                                    sf_diag *diag);
 
 /* A step, as sf_engine_start and sf_engine_finish: while it goes on, inputs may be lent. */
-sf_status sf_seat_start(sf_seat *seat, sf_diag *diag, bool *goes_on);
-sf_status sf_seat_finish(sf_seat *seat, sf_diag *diag);
+sf_status sf_rank_state_start(sf_rank_state *rank_state, sf_diag *diag, bool *goes_on);
+sf_status sf_rank_state_finish(sf_rank_state *rank_state, sf_diag *diag);
 
 /* The first element of a result of the last step, as a number. */
-sf_status sf_seat_number(sf_seat *seat, uint32_t result, sf_diag *diag, double *out);
+sf_status sf_rank_state_number(sf_rank_state *rank_state, uint32_t result, sf_diag *diag,
+                               double *out);
 
 #endif

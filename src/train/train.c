@@ -18,11 +18,11 @@ static sf_train_progress progress_of(const sf_training *run, double seconds)
         .seconds = seconds,
         .computed = run->computed,
         .counts_tokens = run->data.counts_tokens,
-        .left = run->pace * (double)(run->options.steps - run->course.info.step),
+        .left = run->pace * (double)(run->options.steps - run->training_run.info.step),
         .memory = run->memory,
-        .parameters = sf_count_parameters(run->course.seat.pieces.graph),
-        .threads = sf_engine_threads(run->course.seat.runner.engine),
-        .ranks = sf_mesh_size(&run->course.seat.pieces.mesh),
+        .parameters = sf_count_parameters(run->training_run.rank_state.shards.graph),
+        .threads = sf_engine_threads(run->training_run.rank_state.runner.engine),
+        .ranks = sf_mesh_size(&run->training_run.rank_state.shards.mesh),
         .engine = run->options.engine,
         .data = run->data.about,
     };
@@ -41,9 +41,9 @@ static void tell_listener(sf_training *run, sf_event_kind kind, double seconds, 
     sf_train_progress progress = progress_of(run, seconds);
     sf_event event = {.size = sizeof event,
                       .kind = kind,
-                      .rank = run->course.seat.pieces.rank,
+                      .rank = run->training_run.rank_state.shards.rank,
                       .text = text,
-                      .step = run->course.info.step,
+                      .step = run->training_run.info.step,
                       .steps = run->options.steps,
                       .loss = run->report.loss,
                       .train = &progress};
@@ -57,15 +57,15 @@ static sf_status log_start(sf_training *run)
     char hash[20];
     if (!sf_log_begin(log, "start"))
         return SF_OK;
-    snprintf(hash, sizeof hash, "%016" PRIx64, run->course.info.graph);
-    sf_log_int(log, "step", run->course.info.step);
+    snprintf(hash, sizeof hash, "%016" PRIx64, run->training_run.info.graph);
+    sf_log_int(log, "step", run->training_run.info.step);
     sf_log_int(log, "steps", run->options.steps);
     sf_log_text(log, "graph", hash);
-    sf_log_int(log, "seed", (int64_t)run->course.info.seed);
+    sf_log_int(log, "seed", (int64_t)run->training_run.info.seed);
     sf_log_text(log, "engine", run->options.engine);
-    sf_log_int(log, "threads", sf_engine_threads(run->course.seat.runner.engine));
+    sf_log_int(log, "threads", sf_engine_threads(run->training_run.rank_state.runner.engine));
     sf_log_text(log, "data", run->data.about);
-    sf_log_text(log, "resumed", run->course.resumed);
+    sf_log_text(log, "resumed", run->training_run.resumed);
     sf_log_int(log, "time", (int64_t)time(NULL));
     return sf_log_end(log, run->diag);
 }
@@ -75,7 +75,7 @@ static sf_status log_step(sf_training *run, double seconds)
     sf_log *log = &run->log;
     if (!sf_log_begin(log, "step"))
         return SF_OK;
-    sf_log_int(log, "step", run->course.info.step);
+    sf_log_int(log, "step", run->training_run.info.step);
     sf_log_double(log, "loss", run->report.loss);
     sf_log_double(log, "seconds", seconds);
     if (seconds > 0) {
@@ -91,7 +91,7 @@ static sf_status log_saved(sf_training *run, const char *path)
 {
     if (!sf_log_begin(&run->log, "saved"))
         return SF_OK;
-    sf_log_int(&run->log, "step", run->course.info.step);
+    sf_log_int(&run->log, "step", run->training_run.info.step);
     sf_log_text(&run->log, "path", path);
     return sf_log_end(&run->log, run->diag);
 }
@@ -100,7 +100,7 @@ static sf_status log_end(sf_training *run)
 {
     if (!sf_log_begin(&run->log, "end"))
         return SF_OK;
-    sf_log_int(&run->log, "step", run->course.info.step);
+    sf_log_int(&run->log, "step", run->training_run.info.step);
     sf_log_bool(&run->log, "interrupted", run->report.interrupted);
     sf_log_double(&run->log, "seconds", run->report.seconds);
     return sf_log_end(&run->log, run->diag);
@@ -108,34 +108,34 @@ static sf_status log_end(sf_training *run)
 
 static sf_status save_state(sf_training *run)
 {
-    sf_course *course = &run->course;
-    char path[SF_COURSE_PATH];
-    if (!course->checkpoints.open || course->saved == course->info.step)
+    sf_train_run *training_run = &run->training_run;
+    char path[SF_TRAIN_RUN_PATH];
+    if (!training_run->checkpoints.open || training_run->saved == training_run->info.step)
         return SF_OK;
-    SF_TRY(sf_training_note(run, sf_course_save(course, run->options.keep, run->diag)));
-    tell_listener(run, SF_EVENT_SAVED, 0, sf_course_path(course, path));
+    SF_TRY(sf_training_note(run, sf_train_run_save(training_run, run->options.keep, run->diag)));
+    tell_listener(run, SF_EVENT_SAVED, 0, sf_train_run_path(training_run, path));
     return log_saved(run, path);
 }
 
 /* A loss that is no number stays none: saving would only replace good checkpoints by bad ones. */
 static sf_status check_loss(const sf_training *run)
 {
-    if (run->course.loss == SF_NONE || isfinite(run->report.loss) || run->options.ignore_nan)
+    if (run->training_run.loss == SF_NONE || isfinite(run->report.loss) || run->options.ignore_nan)
         return SF_OK;
-    sf_fail(run->diag, SF_EWRONG, SF_NOWHERE, "the loss of step %" PRId64 " is %s",
-            run->course.info.step, isnan(run->report.loss) ? "not a number" : "infinite");
+    sf_fail(run->diag, SF_EMISMATCH, SF_NOWHERE, "the loss of step %" PRId64 " is %s",
+            run->training_run.info.step, isnan(run->report.loss) ? "not a number" : "infinite");
     sf_hint(run->diag,
             "a smaller learning rate or another option init may help; option ignore_nan goes "
             "on regardless");
-    return SF_EWRONG;
+    return SF_EMISMATCH;
 }
 
 static sf_status fill_inputs(sf_training *run, int64_t step, sf_diag *diag)
 {
-    sf_course *course = &run->course;
-    SF_TRY(sf_seat_lend_inputs(&course->seat, run->filled, diag));
-    SF_TRY(sf_data_batch(&run->data, step, course->seat.inputs, diag));
-    sf_fill_keys(run->graph, course->info.seed, step, course->seat.inputs);
+    sf_train_run *training_run = &run->training_run;
+    SF_TRY(sf_rank_state_lend_inputs(&training_run->rank_state, run->filled, diag));
+    SF_TRY(sf_data_batch(&run->data, step, training_run->rank_state.inputs, diag));
+    sf_fill_keys(run->graph, training_run->info.seed, step, training_run->rank_state.inputs);
     return SF_OK;
 }
 
@@ -143,7 +143,7 @@ static sf_status fill_inputs(sf_training *run, int64_t step, sf_diag *diag)
 static void fill_ahead(sf_training *run)
 {
     sf_diag *unheard = sf_diag_new();
-    int64_t next = run->course.info.step + 1;
+    int64_t next = run->training_run.info.step + 1;
     run->is_filled = next < run->options.steps && fill_inputs(run, next, unheard) == SF_OK;
     sf_diag_free(unheard);
 }
@@ -151,19 +151,19 @@ static void fill_ahead(sf_training *run)
 static sf_status make_step(sf_training *run, double *seconds)
 {
     double began = sf_now();
-    sf_course *course = &run->course;
+    sf_train_run *training_run = &run->training_run;
     bool goes_on;
     if (!run->is_filled)
-        SF_TRY(fill_inputs(run, course->info.step, run->diag));
+        SF_TRY(fill_inputs(run, training_run->info.step, run->diag));
     run->is_filled = false;
     double filled = sf_now();
-    SF_TRY(sf_course_start(course, run->diag, &goes_on));
+    SF_TRY(sf_train_run_start(training_run, run->diag, &goes_on));
     if (goes_on)
         fill_ahead(run);
-    SF_TRY(sf_course_finish(course, run->diag));
+    SF_TRY(sf_train_run_finish(training_run, run->diag));
     run->computed = sf_now() - filled;
-    run->report.step = course->info.step;
-    run->report.loss = course->last;
+    run->report.step = training_run->info.step;
+    run->report.loss = training_run->last;
     *seconds = sf_now() - began;
     run->pace = run->pace > 0 ? 0.9 * run->pace + 0.1 * *seconds : *seconds;
     return SF_OK;
@@ -185,15 +185,15 @@ static sf_status loop(sf_training *run)
 {
     int64_t every = run->options.save_every ? run->options.save_every : 100;
     bool stop = false;
-    while (run->course.info.step < run->options.steps && !stop) {
+    while (run->training_run.info.step < run->options.steps && !stop) {
         double seconds;
         SF_TRY(make_step(run, &seconds));
         SF_TRY(end_step(run, seconds, &stop));
-        if (stop || run->course.info.step == run->options.steps ||
-            run->course.info.step % every == 0)
+        if (stop || run->training_run.info.step == run->options.steps ||
+            run->training_run.info.step % every == 0)
             SF_TRY(save_state(run));
     }
-    run->report.interrupted = stop && run->course.info.step < run->options.steps;
+    run->report.interrupted = stop && run->training_run.info.step < run->options.steps;
     return SF_OK;
 }
 
@@ -203,7 +203,7 @@ static sf_status write_profile(sf_training *run)
     if (!run->options.profile || !sf_training_is_first(run))
         return SF_OK;
     sf_buf text = {0};
-    sf_engine_profile(run->course.seat.runner.engine, &text);
+    sf_engine_profile(run->training_run.rank_state.runner.engine, &text);
     sf_status status = sf_output_write(run->options.profile, &text, run->diag);
     sf_buf_free(&text);
     return status;
@@ -213,15 +213,15 @@ static sf_status train(sf_training *run)
 {
     double began = sf_now();
     SF_TRY(sf_training_prepare(run));
-    run->report.first = run->report.step = run->course.info.step;
+    run->report.first = run->report.step = run->training_run.info.step;
     SF_TRY(log_start(run));
-    tell_listener(run, SF_EVENT_START, 0, run->course.resumed);
+    tell_listener(run, SF_EVENT_START, 0, run->training_run.resumed);
     SF_TRY(loop(run));
     run->report.seconds = sf_now() - began;
     SF_TRY(write_profile(run));
     if (run->options.trace)
-        SF_TRY(
-            sf_timeline_write(&run->course.seat.runner, run->comm, run->options.trace, run->diag));
+        SF_TRY(sf_timeline_write(&run->training_run.rank_state.runner, run->comm,
+                                 run->options.trace, run->diag));
     return log_end(run);
 }
 
@@ -229,7 +229,7 @@ sf_status sf_training_run(sf_training *run)
 {
     sf_status status = train(run);
     sf_data_close(&run->data);
-    sf_course_close(&run->course);
+    sf_train_run_close(&run->training_run);
     sf_buf_free(&run->log.line);
     sf_arena_free(&run->arena);
     return status;
@@ -238,6 +238,6 @@ sf_status sf_training_run(sf_training *run)
 void sf_training_end(sf_training *run)
 {
     sf_log_close(&run->log);
-    sf_course_end(&run->course);
+    sf_train_run_end(&run->training_run);
     sf_mappings_close(&run->data.mappings);
 }

@@ -18,7 +18,7 @@ typedef struct sf_training {
     sf_train_report report;
 
     sf_arena arena;
-    sf_course course;
+    sf_train_run training_run;
     bool *wanted;    /* by argument: from the data */
     bool *filled;    /* by argument: anew for each step, from the data or as a key */
     bool is_filled;  /* inputs are there for the step that comes */

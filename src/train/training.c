@@ -33,5 +33,5 @@ sf_status sf_training_settle(sf_training *run, sf_status mine, const char *what)
 
 bool sf_training_is_first(const sf_training *run)
 {
-    return run->course.seat.pieces.rank == 0;
+    return run->training_run.rank_state.shards.rank == 0;
 }

@@ -8,10 +8,10 @@ struct sf_tuner {
     const sf_points *points;
     sf_arena *arena;
     bool (*ask)(sf_tuner *tuner, size_t *point);
-    sf_told *told;  /* by point */
-    size_t ntold;   /* how many are known */
-    uint64_t state; /* of chance */
-    size_t from;    /* coordinate: where it stands; the number of points: nowhere yet */
+    sf_observed *observed; /* by point */
+    size_t ntold;          /* how many are known */
+    uint64_t state;        /* of chance */
+    size_t from;           /* coordinate: where it stands; the number of points: nowhere yet */
 };
 
 /* A number below `count`, at random. */

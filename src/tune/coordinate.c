@@ -29,7 +29,8 @@ static size_t find_next(const sf_points *points, size_t from, int dim, int way)
 
 static bool is_better(const sf_tuner *tuner, size_t point, size_t than)
 {
-    return tuner->told[point].known && tuner->told[point].seconds < tuner->told[than].seconds;
+    return tuner->observed[point].known &&
+           tuner->observed[point].seconds < tuner->observed[than].seconds;
 }
 
 /* Goes where it is better as far as that is known; else says what to ask for next. False: nothing around is better. */
@@ -47,7 +48,7 @@ static bool step(sf_tuner *tuner, size_t *ask, bool *moved)
         *moved = is_better(tuner, next, tuner->from);
         if (*moved)
             tuner->from = next;
-        else if (!tuner->told[next].known && unknown == points->count)
+        else if (!tuner->observed[next].known && unknown == points->count)
             unknown = next;
     }
     *ask = unknown;
@@ -58,7 +59,7 @@ static size_t draw_unknown(sf_tuner *tuner)
 {
     size_t skip = sf_tuner_draw(tuner, tuner->points->count - tuner->ntold), p = 0;
     for (;; p++)
-        if (!tuner->told[p].known && skip-- == 0)
+        if (!tuner->observed[p].known && skip-- == 0)
             return p;
 }
 

@@ -18,8 +18,8 @@ size_t sf_tuner_best(const sf_tuner *tuner)
     size_t best = tuner->points->count;
     double least = (double)INFINITY;
     for (size_t p = 0; p < tuner->points->count; p++)
-        if (tuner->told[p].known && tuner->told[p].seconds < least) {
-            least = tuner->told[p].seconds;
+        if (tuner->observed[p].known && tuner->observed[p].seconds < least) {
+            least = tuner->observed[p].seconds;
             best = p;
         }
     return best;

@@ -24,7 +24,7 @@ static double loneliness(const sf_tuner *tuner, size_t point)
     const sf_points *points = tuner->points;
     double nearest = points->ndims, middle = 0;
     for (size_t p = 0; p < points->count; p++)
-        if (tuner->told[p].known)
+        if (tuner->observed[p].known)
             nearest = fmin(nearest, squared_distance(points, p, point));
     for (int d = 0; d < points->ndims; d++) {
         double place = (sf_place(points, point, d) + 0.5) / (points->places[d] + 1e-9) - 0.5;
@@ -37,7 +37,7 @@ static bool ask_loneliest(const sf_tuner *tuner, size_t *point)
 {
     double best = -(double)INFINITY;
     for (size_t p = 0; p < tuner->points->count; p++) {
-        if (tuner->told[p].known)
+        if (tuner->observed[p].known)
             continue;
         double lonely = loneliness(tuner, p);
         if (lonely > best) {
@@ -59,9 +59,9 @@ static const sf_process *fit_seconds(const sf_tuner *tuner)
     size_t *seen = SF_ARRAY(tuner->arena, tuner->ntold, size_t);
     double *values = SF_ARRAY(tuner->arena, tuner->ntold, double);
     for (size_t p = 0; p < tuner->points->count; p++)
-        if (tuner->told[p].known && tuner->told[p].seconds < (double)INFINITY) {
+        if (tuner->observed[p].known && tuner->observed[p].seconds < (double)INFINITY) {
             seen[n] = p;
-            values[n++] = log(fmax(tuner->told[p].seconds, 1e-12));
+            values[n++] = log(fmax(tuner->observed[p].seconds, 1e-12));
         }
     return n > 0 ? sf_process_new(tuner->points, n, seen, values, tuner->arena) : NULL;
 }
@@ -72,9 +72,9 @@ static const sf_process *fit_memory(const sf_tuner *tuner)
     size_t *seen = SF_ARRAY(tuner->arena, tuner->ntold, size_t);
     double *values = SF_ARRAY(tuner->arena, tuner->ntold, double);
     for (size_t p = 0; p < tuner->points->count; p++)
-        if (tuner->told[p].known && tuner->told[p].memory > 0) {
+        if (tuner->observed[p].known && tuner->observed[p].memory > 0) {
             seen[n] = p;
-            values[n++] = log(tuner->told[p].memory);
+            values[n++] = log(tuner->observed[p].memory);
         }
     return n > 0 ? sf_process_new(tuner->points, n, seen, values, tuner->arena) : NULL;
 }
@@ -97,7 +97,7 @@ static bool ask_models(const sf_tuner *tuner, const models *m, size_t *point)
     double most = WORTH;
     bool found = false;
     for (size_t p = 0; p < tuner->points->count; p++) {
-        if (tuner->told[p].known)
+        if (tuner->observed[p].known)
             continue;
         double gain = expected_gain(m, p);
         if (gain > most) {
@@ -115,7 +115,7 @@ static bool ask_smallest(const sf_tuner *tuner, const sf_process *memory, size_t
     double least = (double)INFINITY;
     for (size_t p = 0; p < tuner->points->count; p++) {
         double mean, deviation;
-        if (tuner->told[p].known)
+        if (tuner->observed[p].known)
             continue;
         sf_process_expect(memory, p, &mean, &deviation);
         if (mean < least) {
@@ -135,7 +135,7 @@ bool sf_ask_model(sf_tuner *tuner, size_t *point)
     sf_mark mark = sf_arena_mark(tuner->arena);
     models m = {.seconds = fit_seconds(tuner), .memory = fit_memory(tuner)};
     if (m.seconds) {
-        m.best = log(fmax(tuner->told[sf_tuner_best(tuner)].seconds, 1e-12));
+        m.best = log(fmax(tuner->observed[sf_tuner_best(tuner)].seconds, 1e-12));
         asked = ask_models(tuner, &m, point);
     } else {
         asked = m.memory ? ask_smallest(tuner, m.memory, point) : ask_loneliest(tuner, point);

@@ -8,7 +8,7 @@
 static bool ask_in_order(sf_tuner *tuner, size_t *point)
 {
     for (*point = 0; *point < tuner->points->count; ++*point)
-        if (!tuner->told[*point].known)
+        if (!tuner->observed[*point].known)
             return true;
     return false;
 }
@@ -38,7 +38,7 @@ sf_tuner *sf_tuner_new(const char *name, const sf_points *points, uint64_t seed,
         *tuner = (sf_tuner){.points = points,
                             .arena = arena,
                             .ask = algorithms[i].ask,
-                            .told = SF_ARRAY(arena, points->count, sf_told),
+                            .observed = SF_ARRAY(arena, points->count, sf_observed),
                             .state = seed + 1,
                             .from = points->count};
         return tuner;
@@ -51,9 +51,9 @@ bool sf_tuner_ask(sf_tuner *tuner, size_t *point)
     return tuner->ntold < tuner->points->count && tuner->ask(tuner, point);
 }
 
-void sf_tuner_tell(sf_tuner *tuner, size_t point, sf_told told)
+void sf_tuner_observe(sf_tuner *tuner, size_t point, sf_observed observed)
 {
-    tuner->ntold += !tuner->told[point].known;
-    tuner->told[point] = told;
-    tuner->told[point].known = true;
+    tuner->ntold += !tuner->observed[point].known;
+    tuner->observed[point] = observed;
+    tuner->observed[point].known = true;
 }

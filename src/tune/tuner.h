@@ -36,11 +36,11 @@ static inline int sf_place(const sf_points *points, size_t point, int dim)
 }
 
 /* What came of a point. */
-typedef struct sf_told {
+typedef struct sf_observed {
     bool known;
     double seconds; /* infinite: it does not fit, or cannot be at all */
     double memory;  /* as a share of what there is; 0: not known */
-} sf_told;
+} sf_observed;
 
 typedef struct sf_tuner sf_tuner;
 
@@ -52,7 +52,7 @@ const char *sf_tuner_name(int index);
 
 /* The next point, which was not told of yet. False: there is none that is worth it. */
 bool sf_tuner_ask(sf_tuner *tuner, size_t *point);
-void sf_tuner_tell(sf_tuner *tuner, size_t point, sf_told told);
+void sf_tuner_observe(sf_tuner *tuner, size_t point, sf_observed observed);
 
 /* The fastest of those told; the number of points where none fits. */
 size_t sf_tuner_best(const sf_tuner *tuner);

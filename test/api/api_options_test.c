@@ -52,7 +52,7 @@ static void test_smaller(void **state)
     struct ours got;
     struct {
         struct older options;
-        int64_t behind;
+        int64_t after;
     } given = {{sizeof given.options, 2}, 7};
     (void)state;
     memset(&got, 0xff, sizeof got);

@@ -63,11 +63,11 @@ static void check_device(const sf_device_kind *kind)
 static void check_reads_back(const sf_cluster *cluster)
 {
     sf_buf text = {0};
-    sf_cluster *again = NULL;
+    sf_cluster *recomputed = NULL;
     sf_cluster_write(cluster, &text);
-    assert_int_equal(sf_cluster_read(sf_str_of(text.text), "calibrated", NULL, &again), SF_OK);
-    assert_true(sf_cluster_hash(again) == sf_cluster_hash(cluster));
-    sf_cluster_free(again);
+    assert_int_equal(sf_cluster_read(sf_str_of(text.text), "calibrated", NULL, &recomputed), SF_OK);
+    assert_true(sf_cluster_hash(recomputed) == sf_cluster_hash(cluster));
+    sf_cluster_free(recomputed);
     sf_buf_free(&text);
 }
 
@@ -177,7 +177,7 @@ static double seconds_of_product(int64_t n)
     for (int64_t i = 0; i < 3 * ROOM; i++)
         memory[i] = 1; /* pages that were only read are all one and the same */
     gemm.scratch = sf_alloc((size_t)sf_gemm_scratch(&gemm, 1) + 1);
-    double turns[TURNS];
+    double microbatches[TURNS];
     for (int i = 0; i < TURNS; i++) {
         int64_t at = i * n * n % (ROOM - n * n);
         gemm.a.data = memory + at;
@@ -185,13 +185,13 @@ static double seconds_of_product(int64_t n)
         gemm.c.data = memory + 2 * ROOM + at;
         double began = now();
         sf_gemm_run(&gemm, threads);
-        turns[i] = now() - began;
+        microbatches[i] = now() - began;
     }
-    qsort(turns, TURNS, sizeof *turns, compare);
+    qsort(microbatches, TURNS, sizeof *microbatches, compare);
     sf_free(gemm.scratch);
     sf_free(memory);
     sf_threads_free(threads);
-    return turns[TURNS / 2];
+    return microbatches[TURNS / 2];
 }
 
 /* Sizes between those that are measured. */

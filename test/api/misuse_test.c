@@ -34,9 +34,9 @@ static void test_load(void **state)
     } rows[] = {
         {{.unroll = INT64_MIN}, SF_OK},
         {{.unroll = INT64_MAX}, SF_OK},
-        {{.turns = -1}, SF_EUSAGE},
-        {{.turns = INT64_MIN}, SF_EUSAGE},
-        {{.turns = INT64_MAX}, ANY},
+        {{.assume_trip_count = -1}, SF_EUSAGE},
+        {{.assume_trip_count = INT64_MIN}, SF_EUSAGE},
+        {{.assume_trip_count = INT64_MAX}, ANY},
         {{.most_nodes = -1}, ANY},
         {{.most_nodes = 1}, SF_EUNSUPPORTED},
         {{.sidecar = ""}, ANY},
@@ -290,7 +290,7 @@ static void test_others(void **state)
               "sf_plan_show", i);
     }
     check(sf_plan_check(plan, graph, -1, NULL), ANY, "sf_plan_check", 0);
-    check(sf_plan_check(plan, graph, 1, NULL), SF_EWRONG, "sf_plan_check", 1);
+    check(sf_plan_check(plan, graph, 1, NULL), SF_EMISMATCH, "sf_plan_check", 1);
     check(sf_plan_explain(plan, graph, NULL, "", NULL, NULL, NULL), ANY, "sf_plan_explain", 0);
     check(sf_ranks_agree(SF_OK, (double)NAN, NULL), ANY, "sf_ranks_agree", 0);
     sf_limit_input(-1);

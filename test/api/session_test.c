@@ -174,9 +174,9 @@ static void test_tensors(void **state)
         assert_int_equal(
             sf_session_write_named(session, sf_graph_argument_name(graph, i), data, bytes, NULL),
             SF_OK);
-        unsigned char *again = read_argument(session, i);
-        assert_memory_equal(again, data, bytes);
-        free(again);
+        unsigned char *recomputed = read_argument(session, i);
+        assert_memory_equal(recomputed, data, bytes);
+        free(recomputed);
         free(data);
     }
     double losses[STEPS], loss;

@@ -41,7 +41,7 @@ static void test_texts(void **state)
 static void test_without_diag(void **state)
 {
     (void)state;
-    assert_int_equal(sf_fail(NULL, SF_EWRONG, SF_NOWHERE, "lost"), SF_EWRONG);
+    assert_int_equal(sf_fail(NULL, SF_EMISMATCH, SF_NOWHERE, "lost"), SF_EMISMATCH);
     sf_hint(NULL, "lost too");
 }
 
@@ -50,8 +50,8 @@ static void test_counts_past_the_kept(void **state)
     (void)state;
     sf_diag *diag = sf_diag_new();
     for (int i = 0; i < SF_DIAG_KEPT + 5; i++)
-        sf_fail(diag, i < SF_DIAG_KEPT ? SF_EINPUT : SF_EWRONG, SF_NOWHERE, "number %d", i);
-    assert_int_equal(sf_hint(diag, "of a message that is not kept"), SF_EWRONG);
+        sf_fail(diag, i < SF_DIAG_KEPT ? SF_EINPUT : SF_EMISMATCH, SF_NOWHERE, "number %d", i);
+    assert_int_equal(sf_hint(diag, "of a message that is not kept"), SF_EMISMATCH);
     assert_int_equal(sf_diag_count(diag), SF_DIAG_KEPT + 5);
     assert_string_equal(sf_diag_text(diag, SF_DIAG_KEPT - 1), "error: number 19");
     assert_null(sf_diag_text(diag, SF_DIAG_KEPT));

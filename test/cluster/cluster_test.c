@@ -384,7 +384,7 @@ static void test_measured_gpu(void **state)
     assert_int_equal(gpu->units[SF_UNIT_KERNEL_GRADIENT][SF_MATH_TF32].count, 1);
     assert_int_equal(gpu->units[SF_UNIT_ATTENTION][SF_MATH_BF16].count, 1);
     assert_int_equal(gpu->units[SF_UNIT_ATTENTION_GRADIENT][SF_MATH_BF16].count, 0);
-    assert_true(gpu->memory[SF_TOUCH_REPEATS].count == 1 && cluster->kinds[0].turned == 1e-12);
+    assert_true(gpu->memory[SF_TOUCH_REPEATS].count == 1 && cluster->kinds[0].transposed == 1e-12);
     sf_cluster_write(cluster, &out);
     assert_int_equal(read(out.text, NULL, &again), SF_OK);
     assert_true(sf_cluster_hash(cluster) == sf_cluster_hash(again));

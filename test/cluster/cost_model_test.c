@@ -480,8 +480,8 @@ static void test_gpu(void **state)
     assert_close(sf_costs_op(costs, &e), 3e-3);
     e.flops = 1e4;
     assert_close(sf_costs_op(costs, &e), 1e-2);
-    kind->turned = 1e-3;
-    kind->turned_run = 1e-2;
+    kind->transposed = 1e-3;
+    kind->transposed_run = 1e-2;
     e = (sf_effort){.counted = true, .passes = {.folds = 5, .strided = 5, .runs = 2}};
     assert_close(sf_costs_op(costs, &e), 5e-3 + 2e-2);
     e = (sf_effort){.product = true, .math = SF_MATH_F32, .flops = kind->flops[SF_MATH_F32]};

@@ -27,7 +27,7 @@ static bool same_node(const sf_node *a, const sf_node *b)
 {
     return a->def == b->def && a->noperands == b->noperands && a->nresults == b->nresults &&
            a->result == b->result && a->nregions == b->nregions && a->phase == b->phase &&
-           a->again == b->again &&
+           a->recomputed == b->recomputed &&
            memcmp(a->operands, b->operands, a->noperands * sizeof *a->operands) == 0 &&
            same_attrs(a, b);
 }

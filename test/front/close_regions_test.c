@@ -155,11 +155,11 @@ static void test_written_and_read(void **state)
     sf_graph *graph = load_rolled(NESTED);
     sf_buf text = {0};
     sf_print_stablehlo(graph, &text);
-    sf_graph *again = load_rolled(text.text);
-    assert_true(sf_graph_hash(graph) == sf_graph_hash(again));
+    sf_graph *recomputed = load_rolled(text.text);
+    assert_true(sf_graph_hash(graph) == sf_graph_hash(recomputed));
     sf_buf_free(&text);
     sf_graph_free(graph);
-    sf_graph_free(again);
+    sf_graph_free(recomputed);
 }
 
 /* The rows of x go through all three of them, and so do the columns, with w; nothing else can be cut. */

@@ -40,14 +40,14 @@ static uint64_t hash_of(const char *text)
 /* The text of the graph; it must read back as the same graph and be written the same way again. */
 static char *print(const sf_graph *graph, sf_buf *out)
 {
-    sf_buf again = {0};
+    sf_buf recomputed = {0};
     sf_print_stablehlo(graph, out);
     sf_graph *copy = load(out->text);
     assert_true(sf_graph_hash(copy) == sf_graph_hash(graph));
-    sf_print_stablehlo(copy, &again);
-    assert_string_equal(again.text, out->text);
+    sf_print_stablehlo(copy, &recomputed);
+    assert_string_equal(recomputed.text, out->text);
     sf_graph_free(copy);
-    sf_buf_free(&again);
+    sf_buf_free(&recomputed);
     return out->text;
 }
 

@@ -259,7 +259,7 @@ static void list_noted(const sf_graph *graph, char out[500], int *barriers)
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         *barriers += sf_is(node, SF_OP_OPTIMIZATION_BARRIER);
-        if (node->again && sf_can_run_again(graph, node)) {
+        if (node->recomputed && sf_can_recompute(graph, node)) {
             strcat(out, node->def->name);
             strcat(out, " ");
         }
@@ -345,13 +345,13 @@ static void test_as_the_text_has_it(void **state)
     for (int i = 0; i < CASES; i++) {
         const text_case *c = &cases[i];
         sf_graph *graph = test_step_text(c->text);
-        assert_int_equal(sf_text_has_again(graph), *c->noted != '\0');
+        assert_int_equal(sf_text_has_recompute(graph), *c->noted != '\0');
         if (*c->noted) {
             char noted[500];
             int barriers;
             sf_buf text = {0};
-            sf_twinned t = sf_twin_as_text(graph);
-            assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+            sf_recomputed_step t = sf_recompute_as_text(graph);
+            assert_int_equal(sf_check_recomputed(graph, &t, NULL), SF_OK);
             assert_true(same_results(graph, t.graph));
             sf_print_stablehlo(t.graph, &text);
             sf_graph *read = test_step_text(text.text);
@@ -360,7 +360,7 @@ static void test_as_the_text_has_it(void **state)
             assert_true(sf_graph_hash(read) == sf_graph_hash(graph));
             sf_graph_free(read);
             sf_buf_free(&text);
-            sf_twinned_free(&t);
+            sf_recomputed_step_free(&t);
         }
         sf_graph_free(graph);
     }
@@ -444,12 +444,12 @@ static void test_loops(void **state)
     assert_int_equal(sf_load_text(loops, strlen(loops), "loops", NULL, NULL, &graph), SF_OK);
     list_noted(graph, noted, &barriers);
     assert_string_equal(noted, "dot_general tanh dot_general tanh dot_general tanh ");
-    sf_twinned t = sf_twin_as_text(graph);
-    assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+    sf_recomputed_step t = sf_recompute_as_text(graph);
+    assert_int_equal(sf_check_recomputed(graph, &t, NULL), SF_OK);
     assert_true(same_results(rolled, graph));
     assert_true(same_results(rolled, t.graph));
-    sf_twinned_free(&t);
-    assert_false(sf_text_has_again(rolled));
+    sf_recomputed_step_free(&t);
+    assert_false(sf_text_has_recompute(rolled));
     sf_graph_free(graph);
     sf_graph_free(rolled);
 }

@@ -43,7 +43,7 @@ static void skip_without_lzma(void)
  * the second time, so the text alone holds it. */
 static void check_round_trip(const sf_graph *graph)
 {
-    sf_buf text = {0}, again = {0};
+    sf_buf text = {0}, recomputed = {0};
     sf_print_stablehlo(graph, &text);
     sf_diag *diag = sf_diag_new();
     sf_graph *copy = NULL;
@@ -52,17 +52,17 @@ static void check_round_trip(const sf_graph *graph)
     assert_true(sf_graph_hash(copy) == sf_graph_hash(graph));
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         assert_int_equal(copy->arguments[i].next, graph->arguments[i].next);
-    sf_print_stablehlo(copy, &again);
-    if (strcmp(again.text, text.text) != 0) {
+    sf_print_stablehlo(copy, &recomputed);
+    if (strcmp(recomputed.text, text.text) != 0) {
         size_t at = 0;
-        while (again.text[at] == text.text[at])
+        while (recomputed.text[at] == text.text[at])
             at++;
-        fail_msg("differs when written again: %.200s", again.text + at);
+        fail_msg("differs when written again: %.200s", recomputed.text + at);
     }
     sf_graph_free(copy);
     sf_diag_free(diag);
     sf_buf_free(&text);
-    sf_buf_free(&again);
+    sf_buf_free(&recomputed);
 }
 
 static bool in_16_bits(const sf_graph *graph)

@@ -67,9 +67,9 @@ static void test_every_pattern_survives(void **state)
         for (uint64_t bits = 0; bits < UINT64_C(1) << sf_dtype_get(dtype)->bits; bits++) {
             double value = number(dtype, bits);
             if (isnan(value)) {
-                double again = number(dtype, pattern(dtype, value));
-                assert_true(isnan(again));
-                assert_int_equal(signbit(again) != 0, signbit(value) != 0);
+                double recomputed = number(dtype, pattern(dtype, value));
+                assert_true(isnan(recomputed));
+                assert_int_equal(signbit(recomputed) != 0, signbit(value) != 0);
             } else {
                 assert_int_equal(pattern(dtype, value), bits);
             }

@@ -72,7 +72,7 @@ static void test_good_plans(void **state)
                 test_refusal refusal;
                 sf_plan *plan = test_pin(graph, sf_recipe_name(k), ranks[n], NULL, NULL, &refusal);
                 if (!plan) {
-                    assert_says(refusal, SF_EWRONG, "does not apply: ");
+                    assert_says(refusal, SF_EMISMATCH, "does not apply: ");
                     continue;
                 }
                 if (sf_plan_check(plan, graph, 0, diag) != SF_OK)
@@ -536,7 +536,7 @@ static void test_memory(void **state)
     open_split(&s, "mlp-micro", "dp", 2, NULL, NULL);
     sf_diag *diag = sf_diag_new();
     assert_int_equal(sf_plan_check(s.plan, s.graph, INT64_C(1) << 30, diag), SF_OK);
-    assert_int_equal(sf_plan_check(s.plan, s.graph, 1000, diag), SF_EWRONG);
+    assert_int_equal(sf_plan_check(s.plan, s.graph, 1000, diag), SF_EMISMATCH);
     assert_non_null(strstr(sf_diag_text(diag, 0), "and there are 1000 B"));
     sf_diag_free(diag);
     close_split(&s);

@@ -472,7 +472,7 @@ static double price(const sf_plan *plan, const sf_graph *graph, const sf_node *n
         sf_path path;
         if (!sf_reshard(&plan->mesh, sf_type_of(graph, node->operands[i]),
                         sf_plan_layout(plan, graph, node->operands[i]), &plan->nodes[node->id][i],
-                        sf_move_bytes, NULL, &path))
+                        sf_reshard_bytes, NULL, &path))
             return (double)INFINITY;
         sum += path.cost;
     }

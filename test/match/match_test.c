@@ -210,7 +210,8 @@ static void test_sketches(void **state)
         SF_EUSAGE);
     assert_int_equal(sf_sketch_op(sketch, "tanh", 1, (int[]){y}, 0, NULL, -1, NULL, NULL, NULL, &b),
                      SF_OK);
-    assert_int_equal(sf_sketch_return(sketch, 2, (int[]){a, b}, NULL), SF_EWRONG); /* two pieces */
+    assert_int_equal(sf_sketch_return(sketch, 2, (int[]){a, b}, NULL),
+                     SF_EMISMATCH); /* two pieces */
     sf_sketch_free(sketch);
 }
 

@@ -190,16 +190,16 @@ static void test_checks(void **state)
         float actual[] = {5, cases[i].actual}, expected[] = {5, cases[i].expected};
         sf_tensor in[] = {{.type = type, .data = actual}, {.type = type, .data = expected}};
         assert_int_equal(call("check.expect_eq", in, 0, NULL, NULL),
-                         cases[i].equal ? SF_OK : SF_EWRONG);
+                         cases[i].equal ? SF_OK : SF_EMISMATCH);
         assert_int_equal(call("check.expect_close", in, 0, NULL, NULL),
-                         cases[i].close ? SF_OK : SF_EWRONG);
+                         cases[i].close ? SF_OK : SF_EMISMATCH);
         assert_int_equal(call("check.expect_almost_eq", in, 0, NULL, NULL),
-                         cases[i].almost ? SF_OK : SF_EWRONG);
+                         cases[i].almost ? SF_OK : SF_EMISMATCH);
     }
     float actual[] = {5, 3.5F}, expected[] = {5, 3.25F};
     sf_tensor in[] = {{.type = type, .data = actual}, {.type = type, .data = expected}};
     sf_diag *diag = sf_diag_new();
-    assert_int_equal(call("check.expect_close", in, 0, NULL, diag), SF_EWRONG);
+    assert_int_equal(call("check.expect_close", in, 0, NULL, diag), SF_EMISMATCH);
     assert_non_null(strstr(sf_diag_text(diag, 0), "element [0, 1] is 3.5, expected 3.25"));
     sf_diag_free(diag);
     sf_pool_release(pool);

@@ -364,7 +364,7 @@ static void test_bitcast(void **state)
     assert_int_equal(def->infer(&op, &result, NULL), SF_EINPUT);
     op.out = declared;
     assert_int_equal(def->infer(&op, &result, NULL), SF_OK);
-    uint32_t from[] = {0x04030201, 0xff000000}, again[2] = {0};
+    uint32_t from[] = {0x04030201, 0xff000000}, recomputed[2] = {0};
     int8_t to[8];
     sf_tensor in = {words, from, NULL}, out = {bytes, to, NULL};
     assert_int_equal(def->eval(NULL, &op, &in, &out), SF_OK);
@@ -374,9 +374,9 @@ static void test_bitcast(void **state)
     types[0] = bytes;
     declared[0] = words;
     assert_int_equal(def->infer(&op, &result, NULL), SF_OK);
-    sf_tensor back = {words, again, NULL};
+    sf_tensor back = {words, recomputed, NULL};
     assert_int_equal(def->eval(NULL, &op, &out, &back), SF_OK);
-    assert_memory_equal(again, from, sizeof from);
+    assert_memory_equal(recomputed, from, sizeof from);
     declared[0] = halves;
     assert_int_equal(def->infer(&op, &result, NULL), SF_EINPUT);
     sf_pool_release(pool);

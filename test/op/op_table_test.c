@@ -341,7 +341,7 @@ static sf_graph *import_text(const char *text, sf_diag *diag, bool check_raw)
 /* Print, read back, print: the same graph and the same text. */
 static void check_round_trip(const sf_graph *graph)
 {
-    sf_buf text = {0}, again = {0};
+    sf_buf text = {0}, recomputed = {0};
     sf_diag *diag = sf_diag_new();
     sf_print_stablehlo(graph, &text);
     sf_graph *copy = import_text(text.text, diag, false);
@@ -349,10 +349,10 @@ static void check_round_trip(const sf_graph *graph)
         print_error("round trip of\n%s\n%s\n", text.text, copy ? "" : sf_diag_text(diag, 0));
         fail();
     }
-    sf_print_stablehlo(copy, &again);
-    assert_string_equal(text.text, again.text);
+    sf_print_stablehlo(copy, &recomputed);
+    assert_string_equal(text.text, recomputed.text);
     sf_buf_free(&text);
-    sf_buf_free(&again);
+    sf_buf_free(&recomputed);
     sf_graph_free(copy);
     sf_diag_free(diag);
 }

@@ -85,13 +85,15 @@ static void gather_twice(test_passed *k)
                 order[at++] = g;
                 continue;
             }
-            sf_inst again = p->insts[g];
-            again.in = sf_arena_copy(&p->arena, again.in, sizeof *again.in);
-            again.out = sf_arena_copy(&p->arena, again.out, sizeof *again.out);
-            again.exchange = sf_arena_copy(&p->arena, again.exchange, sizeof *again.exchange);
-            again.out[0].buffer = sf_program_add_buffer(p, p->buffers[gathered].bytes, SF_NONE);
-            sf_program_read_instead(p, i - 1, gathered, again.out[0].buffer);
-            order[at++] = sf_program_add(p, &again);
+            sf_inst recomputed = p->insts[g];
+            recomputed.in = sf_arena_copy(&p->arena, recomputed.in, sizeof *recomputed.in);
+            recomputed.out = sf_arena_copy(&p->arena, recomputed.out, sizeof *recomputed.out);
+            recomputed.exchange =
+                sf_arena_copy(&p->arena, recomputed.exchange, sizeof *recomputed.exchange);
+            recomputed.out[0].buffer =
+                sf_program_add_buffer(p, p->buffers[gathered].bytes, SF_NONE);
+            sf_program_read_instead(p, i - 1, gathered, recomputed.out[0].buffer);
+            order[at++] = sf_program_add(p, &recomputed);
             break;
         }
         if (!is_gather_of_weight(p, i))

@@ -64,7 +64,7 @@ static const char *word_of(test_passed *b)
 }
 
 /* The list on the program; seconds before and behind it. */
-static void run_list(test_passed *b, const char *text, double *before, double *behind)
+static void run_list(test_passed *b, const char *text, double *before, double *after)
 {
     sf_pass_list list;
     sf_pass_outcome out[SF_PASSES_MOST + 2];
@@ -77,7 +77,7 @@ static void run_list(test_passed *b, const char *text, double *before, double *b
         fail_msg("%s: %s", text, sf_diag_text(b->diag, 0));
     assert_true(sf_program_meaning(b->program) == meaning);
     *before = out[0].seconds;
-    *behind = out[count - 1].seconds;
+    *after = out[count - 1].seconds;
 }
 
 static void test_words(void **state)
@@ -90,7 +90,7 @@ static void test_words(void **state)
         const char *text;
         int ranks;
         const char *const *pins;
-        const char *list, *before, *behind;
+        const char *list, *before, *after;
     } cases[] = {
         /* Sums of two are those of any order: turns are rows one behind the other. */
         {reduced, 2, sums, "overlap:turns=2", "DR", "DRDR"},
@@ -108,10 +108,10 @@ static void test_words(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         test_passed b = open_beside(cases[i].text, cases[i].ranks, cases[i].pins);
-        double before, behind;
+        double before, after;
         const char *first = word_of(&b);
-        run_list(&b, cases[i].list, &before, &behind);
-        if (strcmp(first, cases[i].before) != 0 || strcmp(word_of(&b), cases[i].behind) != 0)
+        run_list(&b, cases[i].list, &before, &after);
+        if (strcmp(first, cases[i].before) != 0 || strcmp(word_of(&b), cases[i].after) != 0)
             fail_msg("case %zu: %s became %s", i, first, word_of(&b));
         test_passed_close(&b);
     }
@@ -127,7 +127,7 @@ static void test_seconds(void **state)
         test_passed b = open_beside(reduced, 2, sums);
         sf_simulation sim;
         char list[40];
-        double before, behind, product = 0, reduction = 0;
+        double before, after, product = 0, reduction = 0;
         sf_simulate(b.program, b.costs, &b.arena, &sim);
         for (uint32_t i = 0; i < b.program->ninsts; i++) {
             double seconds = sim.insts[i].end - sim.insts[i].start;
@@ -135,10 +135,10 @@ static void test_seconds(void **state)
             reduction += b.program->insts[i].kind == SF_INST_COMM ? seconds : 0;
         }
         snprintf(list, sizeof list, "overlap:turns=%d", turns);
-        run_list(&b, list, &before, &behind);
+        run_list(&b, list, &before, &after);
         double saved = fmin(product, reduction) * (1 - 1.0 / turns);
-        print_message("%d turns: %g us less of %g\n", turns, 1e6 * (before - behind), 1e6 * before);
-        assert_true(fabs(before - behind - saved) < 0.01 * saved);
+        print_message("%d turns: %g us less of %g\n", turns, 1e6 * (before - after), 1e6 * before);
+        assert_true(fabs(before - after - saved) < 0.01 * saved);
         test_passed_close(&b);
     }
 }
@@ -150,9 +150,9 @@ static void test_mistakes(void **state)
     static const char *const sums[] = {"x=S(1)@d", "w=S(0)@d", NULL};
     test_passed b = open_beside(reduced, 4, sums);
     sf_program *p = b.program;
-    double before, behind;
+    double before, after;
     uint64_t meaning = sf_program_meaning(p);
-    run_list(&b, "overlap:turns=2", &before, &behind);
+    run_list(&b, "overlap:turns=2", &before, &after);
     const sf_kept *kept = sf_program_keep(p, &b.arena);
     int moved = 0, missing = 0;
     for (uint32_t i = 0; i < p->ninsts; i++) {
@@ -160,7 +160,7 @@ static void test_mistakes(void **state)
             continue;
         p->insts[i].out[0].offset += WIDE;
         sf_program_settle(p);
-        moved += sf_program_check(p, b.diag) == SF_EWRONG;
+        moved += sf_program_check(p, b.diag) == SF_EMISMATCH;
         sf_program_put_back(p, kept);
         uint32_t order[64], count = 0;
         for (uint32_t j = 0; j < p->ninsts; j++)
@@ -193,12 +193,12 @@ static void test_not_worth_it(void **state)
     test_passed b = open_beside(reduced, 2, sums);
     sf_cluster_free(b.cluster);
     int ranks = 2;
-    double before, behind;
+    double before, after;
     assert_int_equal(sf_cluster_open("2xH100", b.diag, &b.cluster), SF_OK);
     assert_int_equal(sf_costs_new(b.cluster, 1, &ranks, 0, &b.arena, b.diag, &b.costs), SF_OK);
-    run_list(&b, "overlap", &before, &behind);
+    run_list(&b, "overlap", &before, &after);
     assert_string_equal(word_of(&b), "DR");
-    assert_true(before == behind);
+    assert_true(before == after);
     test_passed_close(&b);
 }
 

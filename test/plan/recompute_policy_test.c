@@ -40,7 +40,7 @@ static const char *step_with_layers(int index)
 
 /* Later phases read no marked node, the forward pass no twin, and each node that is marked has one; two, where it is on the way to what
  * leaves its part of a layer. */
-static void check_readers(const sf_graph *graph, const sf_plan *plan, const sf_twinned *t)
+static void check_readers(const sf_graph *graph, const sf_plan *plan, const sf_recomputed_step *t)
 {
     const sf_block *top = t->graph->top;
     uint32_t *seen = sf_alloc((graph->nnodes + 1) * sizeof *seen);
@@ -56,19 +56,19 @@ static void check_readers(const sf_graph *graph, const sf_plan *plan, const sf_t
             if (made == SF_NONE)
                 continue;
             bool late = node->phase != SF_FORWARD && origin != SF_NONE;
-            assert_false(late && plan->again[made] && !is_twin[maker->id]);
+            assert_false(late && plan->recomputed[made] && !is_twin[maker->id]);
             assert_false(node->phase == SF_FORWARD && is_twin[maker->id]);
         }
     }
     uint32_t thrice = 0;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        uint32_t node = graph->top->nodes[i], least = 1 + plan->again[node];
-        bool twice = plan->twice && plan->twice[node];
-        assert_true(!twice || plan->again[node]);
-        assert_in_range(seen[node], least, least + twice);
+        uint32_t node = graph->top->nodes[i], least = 1 + plan->recomputed[node];
+        bool recomputed_per_part = plan->recomputed_per_part && plan->recomputed_per_part[node];
+        assert_true(!recomputed_per_part || plan->recomputed[node]);
+        assert_in_range(seen[node], least, least + recomputed_per_part);
         thrice += seen[node] == 3;
     }
-    assert_true(thrice == 0 || plan->twice);
+    assert_true(thrice == 0 || plan->recomputed_per_part);
     sf_free(seen);
     sf_free(is_twin);
 }
@@ -80,12 +80,12 @@ static void test_twins_stand_for_what_is_marked(void **state)
         for (int w = 0; w < WORDS; w++) {
             sf_graph *graph = test_step(step_with_layers(s));
             sf_plan *plan = plan_again(graph, "megatron", words[w]);
-            assert_true(sf_count_again(graph, plan) > 10);
-            sf_twinned t = sf_twin_step(graph, plan, graph->pool);
-            assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+            assert_true(sf_count_recomputed(graph, plan) > 10);
+            sf_recomputed_step t = sf_recompute_step(graph, plan, graph->pool);
+            assert_int_equal(sf_check_recomputed(graph, &t, NULL), SF_OK);
             assert_int_equal(sf_graph_verify(t.graph, NULL), SF_OK);
             check_readers(graph, plan, &t);
-            sf_twinned_free(&t);
+            sf_recomputed_step_free(&t);
             sf_plan_free(plan);
             sf_graph_free(graph);
         }
@@ -99,7 +99,7 @@ static void test_parts_are_kept(void **state)
     sf_plan *plan = plan_again(graph, "megatron", "full");
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        for (uint32_t r = 0; r < node->nresults && plan->again[node->id]; r++)
+        for (uint32_t r = 0; r < node->nresults && plan->recomputed[node->id]; r++)
             assert_false(sf_layout_is_partial(&plan->nodes[node->id][node->noperands + r]));
     }
     sf_plan_free(plan);
@@ -126,14 +126,14 @@ static void test_bits_are_the_same(void **state)
     assert_int_equal(sf_eval_graph(graph, arguments, expected, 0, NULL), SF_OK);
     for (int w = 0; w < WORDS; w++) {
         sf_plan *plan = plan_again(graph, NULL, words[w]);
-        sf_twinned t = sf_twin_step(graph, plan, graph->pool);
+        sf_recomputed_step t = sf_recompute_step(graph, plan, graph->pool);
         assert_int_equal(sf_eval_graph(t.graph, arguments, ours, 0, NULL), SF_OK);
         for (uint32_t r = 0; r < nresults; r++) {
             assert_memory_equal(ours[r].data, expected[r].data,
                                 (size_t)sf_type_bytes(expected[r].type));
             sf_free(ours[r].data);
         }
-        sf_twinned_free(&t);
+        sf_recomputed_step_free(&t);
         sf_plan_free(plan);
     }
     for (uint32_t i = 0; i < narguments; i++)
@@ -148,7 +148,7 @@ static void test_bits_are_the_same(void **state)
 
 /* By node of the step with twins, how many twins there are, at the most, between the first reader and the last of what it makes:
  * those of nodes that are computed again twice, where they are for their own part, see nothing of other parts. */
-static uint32_t longest_way(const sf_twinned *t, const sf_plan *plan)
+static uint32_t longest_way(const sf_recomputed_step *t, const sf_plan *plan)
 {
     const sf_block *top = t->graph->top;
     uint32_t *place = sf_alloc((t->graph->nnodes + 1) * sizeof *place), longest = 0;
@@ -159,7 +159,7 @@ static uint32_t longest_way(const sf_twinned *t, const sf_plan *plan)
         for (uint32_t o = 0; o < node->noperands && node->phase == SF_BACKWARD; o++) {
             const sf_node *maker = sf_maker(t->graph, node->operands[o]);
             uint32_t of = maker ? t->node_of[maker->id] : SF_NONE;
-            if (of == SF_NONE || maker->phase != SF_BACKWARD || !plan->twice[of])
+            if (of == SF_NONE || maker->phase != SF_BACKWARD || !plan->recomputed_per_part[of])
                 continue;
             uint32_t way = i - place[maker->id];
             longest = way > longest ? way : longest;
@@ -176,15 +176,15 @@ static void test_parts_stay_for_less(void **state)
     for (int s = 0; step_with_layers(s); s++) {
         sf_graph *graph = test_step(step_with_layers(s));
         sf_plan *plan = plan_again(graph, NULL, "parts");
-        bool *twice = plan->twice;
-        assert_non_null(twice);
-        sf_twinned parts = sf_twin_step(graph, plan, graph->pool);
-        plan->twice = NULL;
-        sf_twinned layers = sf_twin_step(graph, plan, graph->pool);
-        plan->twice = twice;
+        bool *recomputed_per_part = plan->recomputed_per_part;
+        assert_non_null(recomputed_per_part);
+        sf_recomputed_step parts = sf_recompute_step(graph, plan, graph->pool);
+        plan->recomputed_per_part = NULL;
+        sf_recomputed_step layers = sf_recompute_step(graph, plan, graph->pool);
+        plan->recomputed_per_part = recomputed_per_part;
         assert_true(longest_way(&parts, plan) < longest_way(&layers, plan));
-        sf_twinned_free(&parts);
-        sf_twinned_free(&layers);
+        sf_recomputed_step_free(&parts);
+        sf_recomputed_step_free(&layers);
         sf_plan_free(plan);
         sf_graph_free(graph);
     }
@@ -196,7 +196,7 @@ static void test_wrong_twins_are_found(void **state)
     (void)state;
     sf_graph *graph = test_step("gpt-micro");
     sf_plan *plan = plan_again(graph, NULL, "full");
-    sf_twinned t = sf_twin_step(graph, plan, graph->pool);
+    sf_recomputed_step t = sf_recompute_step(graph, plan, graph->pool);
     uint32_t found = 0, tried = 0;
     for (uint32_t i = 0; i < t.graph->top->nnodes; i++) {
         sf_node *node = sf_top_node(t.graph, i);
@@ -209,13 +209,13 @@ static void test_wrong_twins_are_found(void **state)
                              : t.graph->top->arguments[0];
         node->operands[0] = other;
         tried++;
-        found += sf_check_twins(graph, &t, NULL) == SF_EWRONG;
+        found += sf_check_recomputed(graph, &t, NULL) == SF_EMISMATCH;
         node->operands[0] = kept;
     }
     assert_true(tried > 100);
     assert_int_equal(found, tried);
-    assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
-    sf_twinned_free(&t);
+    assert_int_equal(sf_check_recomputed(graph, &t, NULL), SF_OK);
+    sf_recomputed_step_free(&t);
     sf_plan_free(plan);
     sf_graph_free(graph);
 }
@@ -258,7 +258,7 @@ static const char loop_again[] =
                           "  return %new, %loss : " T ", tensor<f32>\n}\n";
 
 /* Each operand and each result in turn becomes another of the block; how many were tried, and found. */
-static void spoil_block(const sf_graph *graph, sf_twinned *t, sf_block *block, int *tried,
+static void spoil_block(const sf_graph *graph, sf_recomputed_step *t, sf_block *block, int *tried,
                         int *found)
 {
     for (uint32_t i = 0; i < block->nnodes; i++) {
@@ -268,20 +268,20 @@ static void spoil_block(const sf_graph *graph, sf_twinned *t, sf_block *block, i
             node->operands[o] =
                 kept == block->arguments[0] ? block->arguments[1] : block->arguments[0];
             ++*tried;
-            *found += sf_check_twins(graph, t, NULL) == SF_EWRONG;
+            *found += sf_check_recomputed(graph, t, NULL) == SF_EMISMATCH;
             node->operands[o] = kept;
         }
         const sf_type *type = t->graph->values[node->result].type;
         t->graph->values[node->result].type = sf_type_get(graph->pool, SF_F64, 0, NULL);
         ++*tried;
-        *found += sf_check_twins(graph, t, NULL) == SF_EWRONG;
+        *found += sf_check_recomputed(graph, t, NULL) == SF_EMISMATCH;
         t->graph->values[node->result].type = type;
     }
     for (uint32_t r = 0; r < block->nresults; r++) {
         sf_value kept = block->results[r];
         block->results[r] = kept == block->arguments[0] ? block->arguments[1] : block->arguments[0];
         ++*tried;
-        *found += sf_check_twins(graph, t, NULL) == SF_EWRONG;
+        *found += sf_check_recomputed(graph, t, NULL) == SF_EMISMATCH;
         block->results[r] = kept;
     }
 }
@@ -294,12 +294,12 @@ static void test_loops_of_the_text(void **state)
     const sf_node *loop = test_node(graph, SF_OP_WHILE, 0);
     for (uint32_t i = 0; i < graph->top->nnodes; i++)
         assert_true(sf_top_node(graph, i) == loop || sf_top_node(graph, i)->nregions == 0);
-    assert_false(cheap->again[loop->id]);
+    assert_false(cheap->recomputed[loop->id]);
     assert_string_equal(plan->recompute, "text");
-    assert_true(plan->again[loop->id]);
-    sf_twinned t = sf_twin_step(graph, plan, graph->pool);
+    assert_true(plan->recomputed[loop->id]);
+    sf_recomputed_step t = sf_recompute_step(graph, plan, graph->pool);
     assert_int_equal(sf_graph_verify(t.graph, NULL), SF_OK);
-    assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+    assert_int_equal(sf_check_recomputed(graph, &t, NULL), SF_OK);
     check_readers(graph, plan, &t);
     int tried = 0, found = 0;
     for (int nth = 0; nth < 2; nth++)
@@ -308,8 +308,8 @@ static void test_loops_of_the_text(void **state)
                         &found);
     assert_true(tried > 20);
     assert_int_equal(found, tried);
-    assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
-    sf_twinned_free(&t);
+    assert_int_equal(sf_check_recomputed(graph, &t, NULL), SF_OK);
+    sf_recomputed_step_free(&t);
     sf_plan_free(cheap);
     sf_plan_free(plan);
     sf_graph_free(graph);
@@ -323,7 +323,7 @@ static void test_loops_that_stay(void **state)
         const char *how, *says;
         sf_status status;
     } cases[] = {
-        {"layer", "this loop, which stays, is not looked into", SF_EWRONG},
+        {"layer", "this loop, which stays, is not looked into", SF_EMISMATCH},
         {"cheap", "the 64 B of the whole step that it keeps", SF_OK},
         {"none", "", SF_OK},
         {"text", "", SF_OK},
@@ -360,24 +360,25 @@ static void test_words_and_the_text(void **state)
     (void)state;
     sf_graph *graph = test_step("gpt-micro");
     sf_plan *none = plan_again(graph, NULL, NULL), *before = plan_again(graph, NULL, "layer");
-    assert_null(none->again);
+    assert_null(none->recomputed);
     assert_string_equal(none->recompute, "");
     uint32_t count = 0;
     sf_arena arena = {0};
     sf_uses uses = sf_uses_of(graph, &arena);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         sf_node *node = sf_top_node(graph, i);
-        node->again = sf_can_run_again(graph, node) && sf_is(node, SF_OP_MULTIPLY) &&
-                      is_read_later(graph, &uses, node);
-        count += node->again;
+        node->recomputed = sf_can_recompute(graph, node) && sf_is(node, SF_OP_MULTIPLY) &&
+                           is_read_later(graph, &uses, node);
+        count += node->recomputed;
     }
     sf_plan *text = plan_again(graph, NULL, NULL), *same = plan_again(graph, NULL, "text");
     sf_plan *undone = plan_again(graph, NULL, "none"), *layer = plan_again(graph, NULL, "layer");
     assert_true(count > 10);
-    assert_int_equal(sf_count_again(graph, text), count);
-    assert_int_equal(sf_count_again(graph, same), count);
-    assert_null(undone->again);
-    assert_memory_equal(layer->again, before->again, graph->nnodes * sizeof *layer->again);
+    assert_int_equal(sf_count_recomputed(graph, text), count);
+    assert_int_equal(sf_count_recomputed(graph, same), count);
+    assert_null(undone->recomputed);
+    assert_memory_equal(layer->recomputed, before->recomputed,
+                        graph->nnodes * sizeof *layer->recomputed);
     sf_plan_free(none);
     sf_plan_free(before);
     sf_plan_free(text);
@@ -394,16 +395,16 @@ static void test_words(void **state)
     sf_graph *graph = test_step("gpt-micro");
     sf_plan *layer = plan_again(graph, NULL, "layer"), *full = plan_again(graph, NULL, "full");
     sf_plan *scope = plan_again(graph, NULL, "layer_0"), *none = plan_again(graph, NULL, "none");
-    assert_null(none->again);
-    assert_true(sf_count_again(graph, scope) > 0);
-    assert_true(sf_count_again(graph, scope) < sf_count_again(graph, layer));
-    assert_true(sf_count_again(graph, layer) <= sf_count_again(graph, full));
+    assert_null(none->recomputed);
+    assert_true(sf_count_recomputed(graph, scope) > 0);
+    assert_true(sf_count_recomputed(graph, scope) < sf_count_recomputed(graph, layer));
+    assert_true(sf_count_recomputed(graph, layer) <= sf_count_recomputed(graph, full));
     for (uint32_t n = 0; n < graph->nnodes; n++) {
-        if (scope->again[n])
+        if (scope->recomputed[n])
             assert_non_null(strstr(graph->nodes[n]->scope->path, "layer_0"));
-        if (layer->again[n])
+        if (layer->recomputed[n])
             assert_non_null(strstr(graph->nodes[n]->scope->path, "layer_"));
-        assert_false(layer->again[n] && graph->nodes[n]->phase != SF_FORWARD);
+        assert_false(layer->recomputed[n] && graph->nodes[n]->phase != SF_FORWARD);
     }
     assert_int_equal(sf_plan_recompute(graph, none, "layr", NULL), SF_EUSAGE);
     sf_plan_free(layer);
@@ -437,7 +438,7 @@ static void test_layers_without_names(void **state)
         "  return %new, %loss : tensor<8x8xf32>, tensor<f32>\n}\n";
     sf_graph *graph = test_step_text(text);
     sf_plan *plan = plan_again(graph, NULL, "layer");
-    assert_true(sf_count_again(graph, plan) > 0);
+    assert_true(sf_count_recomputed(graph, plan) > 0);
     sf_plan_free(plan);
     sf_graph_free(graph);
 }

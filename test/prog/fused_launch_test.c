@@ -57,7 +57,7 @@ static void build(building *b, const char *insts)
 static void assert_bunches(building *b, char *const *places, const char *expected)
 {
     sf_arena arena = {0};
-    const uint32_t *firsts = sf_bunches_of(&b->p, places, &arena);
+    const uint32_t *firsts = sf_fused_launches_of(&b->p, places, &arena);
     char found[MOST + 1] = {0};
     for (size_t i = 0; i < b->p.ninsts; i++)
         found[i] = (char)('0' + firsts[i]);
@@ -69,7 +69,7 @@ static void test_what_they_touch(void **state)
 {
     (void)state;
     static const struct {
-        const char *insts, *bunches; /* by instruction: the first */
+        const char *insts, *fused_launches; /* by instruction: the first */
     } cases[] = {
         {"01 23 45", "000"},     {"01 02 03", "000"}, /* all read the same */
         {"00 11 22", "000"},                          /* each changes its own */
@@ -84,7 +84,7 @@ static void test_what_they_touch(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         building b;
         build(&b, cases[i].insts);
-        assert_bunches(&b, NULL, cases[i].bunches);
+        assert_bunches(&b, NULL, cases[i].fused_launches);
         b.target.small_bytes = 0; /* nothing is */
         assert_bunches(&b, NULL, "0123");
     }
@@ -96,7 +96,7 @@ static void test_where_it_stands(void **state)
     (void)state;
     static const struct {
         int at[BUFFERS];
-        const char *bunches;
+        const char *fused_launches;
     } cases[] = {
         {{0, 64, 128, 192, 256, 320}, "000"}, {{0, 64, 128, 0, 256, 320}, "011"},
         {{0, 64, 128, 127, 256, 320}, "011"}, /* by a byte */
@@ -110,7 +110,7 @@ static void test_where_it_stands(void **state)
         build(&b, "01 23 45");
         for (int k = 0; k < BUFFERS; k++)
             places[k] = memory + cases[i].at[k];
-        assert_bunches(&b, places, cases[i].bunches);
+        assert_bunches(&b, places, cases[i].fused_launches);
     }
 }
 

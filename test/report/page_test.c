@@ -112,7 +112,7 @@ static double sum_at(const sf_json *kinds, size_t index)
 }
 
 /* The curve goes up to the peak, but for gaps, and where that is what stands at the peak it is of the same kinds. */
-static void check_memory(const sf_json *page, bool turns)
+static void check_memory(const sf_json *page, bool microbatches)
 {
     const sf_json *memory = part(sf_json_item(part(page, "groups"), 0), "memory");
     const sf_json *kinds = part(memory, "kinds"), *peaks = part(part(page, "memory"), "kinds");
@@ -128,7 +128,7 @@ static void check_memory(const sf_json *page, bool turns)
         }
     }
     assert_true(most <= peak);
-    if (turns) /* a body has gaps of its own */
+    if (microbatches) /* a body has gaps of its own */
         return;
     assert_true(most >= peak - number(peaks, "gaps"));
     for (size_t k = 0; most == peak - number(peaks, "gaps") && k < sf_json_count(kinds); k++) {

@@ -15,7 +15,7 @@
 
 typedef struct setting {
     const char *stages, *schedule, *recipe;
-    int groups, ranks, turns; /* ranks in all */
+    int groups, ranks, microbatches; /* ranks in all */
     const char *cluster;
 } setting;
 
@@ -79,7 +79,7 @@ static sf_plan *pin(const sf_graph *graph, const setting *s)
     sf_diag *diag = sf_diag_new();
     sf_pin_options options = {.recipe = s->recipe,
                               .ranks = s->ranks,
-                              .micro_batches = s->turns,
+                              .micro_batches = s->microbatches,
                               .stages = s->stages,
                               .schedule = s->schedule};
     assert_int_equal(sf_pin_step(graph, &options, diag, &plan), SF_OK);
@@ -215,11 +215,11 @@ static void check_page(const setting *s, const said *all)
     assert_true(sf_json_count(cells) >= 8); /* to and fro */
     for (size_t i = 0; i < sf_json_count(frontier); i++) {
         const sf_json *point = sf_json_item(frontier, i);
-        double turns = number(point, "micro_batches");
+        double microbatches = number(point, "micro_batches");
         bool refused = sf_json_get(point, "refused") != NULL;
-        if (!refused && turns == 2 && two == 0)
+        if (!refused && microbatches == 2 && two == 0)
             two = number(point, "seconds");
-        if (!refused && turns == 4 && four == 0)
+        if (!refused && microbatches == 4 && four == 0)
             four = number(point, "seconds");
     }
     assert_true(two != four);
@@ -265,9 +265,9 @@ static void turns_take_no_memory(void **state)
     double before[4] = {HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
     (void)state;
     assert_int_equal(sf_load("examples/char-gpt/step.stablehlo.mlir", NULL, NULL, &graph), SF_OK);
-    for (int turns = 4; turns <= 16; turns *= 2) {
+    for (int microbatches = 4; microbatches <= 16; microbatches *= 2) {
         sf_arena arena = {0};
-        setting s = {"4", "1f1b", NULL, 4, 0, turns, "1x4xCPU"};
+        setting s = {"4", "1f1b", NULL, 4, 0, microbatches, "1x4xCPU"};
         const sf_json *groups = part(part(simulate(graph, &s, &arena), "pipeline"), "groups");
         for (size_t g = 0; g < 4; g++) {
             double memory = number(sf_json_item(groups, g), "memory");

@@ -30,7 +30,7 @@ static void assert_cost(const sf_cost *a, const sf_cost *b)
     assert_int_equal(a->nodes, b->nodes);
     assert_true(a->flops == b->flops);
     assert_true(a->bytes == b->bytes);
-    assert_int_equal(a->turns, b->turns);
+    assert_int_equal(a->unknown_trips, b->unknown_trips);
 }
 
 /* Nodes in the body of a reduction or a sort are part of that op. */
@@ -194,10 +194,10 @@ static void test_loop(void **state)
     sf_summarize(graph, NULL, &summary);
     check_costs(&summary);
     assert_int_equal(summary.loops, 1);
-    assert_true(summary.total.turns);
+    assert_true(summary.total.unknown_trips);
     for (uint32_t i = 0; i < summary.nops; i++) {
         const sf_op_cost *op = &summary.ops[i];
-        assert_int_equal(op->cost.turns, op->def->id != SF_OP_CONSTANT);
+        assert_int_equal(op->cost.unknown_trips, op->def->id != SF_OP_CONSTANT);
         if (op->def->id == SF_OP_MULTIPLY)
             assert_true(op->cost.flops == 4);
     }
@@ -225,7 +225,7 @@ static void test_counted_loop(void **state)
     sf_summarize(graph, NULL, &summary);
     check_costs(&summary);
     assert_int_equal(summary.loops, 1);
-    assert_false(summary.total.turns);
+    assert_false(summary.total.unknown_trips);
     for (uint32_t i = 0; i < summary.nops; i++) {
         const sf_op_cost *op = &summary.ops[i];
         if (op->def->id == SF_OP_MULTIPLY)

@@ -55,7 +55,7 @@ static void check_prediction(const char *what, const sf_graph *graph, const sf_p
     const sf_cluster *on;
     sf_costs *costs;
     sf_price price;
-    int idle = 0;
+    int unused = 0;
     assert_int_equal(sf_plan_cluster(plan, cluster, &arena, NULL, &on), SF_OK);
     assert_int_equal(on->ndevices, sf_plan_ranks(plan));
     assert_int_equal(sf_mesh_costs(on, &plan->mesh, &arena, NULL, &costs), SF_OK);
@@ -64,15 +64,15 @@ static void check_prediction(const char *what, const sf_graph *graph, const sf_p
     if (price.seconds != plan->predicted->seconds)
         fail_msg("%s: %g s are predicted, it takes %g", what, plan->predicted->seconds,
                  price.seconds);
-    for (int i = 0; i < plan->predicted->nidle; i++) {
+    for (int i = 0; i < plan->predicted->nunused; i++) {
         sf_cluster *left;
-        assert_int_equal(sf_cluster_part_of(cluster, sf_str_of(plan->predicted->idle[i].nodes),
+        assert_int_equal(sf_cluster_part_of(cluster, sf_str_of(plan->predicted->unused[i].nodes),
                                             &arena, NULL, &left),
                          SF_OK);
-        idle += left->ndevices;
-        assert_true(*plan->predicted->idle[i].what && *plan->predicted->idle[i].why);
+        unused += left->ndevices;
+        assert_true(*plan->predicted->unused[i].what && *plan->predicted->unused[i].why);
     }
-    assert_int_equal(idle + on->ndevices, cluster->ndevices);
+    assert_int_equal(unused + on->ndevices, cluster->ndevices);
     sf_arena_free(&arena);
 }
 
@@ -147,7 +147,7 @@ static void test_stages_suit_devices(void **state)
         sf_costs *costs;
         sf_group_runs runs;
         assert_non_null(plan->pipeline);
-        assert_int_equal(plan->predicted->nidle, 0);
+        assert_int_equal(plan->predicted->nunused, 0);
         if (plan->predicted->seconds > 0.9 * fast)
             fail_msg("%g times slower: %g s, and %g on the fast one alone", slower[i],
                      plan->predicted->seconds, fast);
@@ -175,18 +175,18 @@ static void test_file(void **state)
     sf_plan_options options = {.cluster = cluster, .recipes = true};
     sf_plan *plan = find_plan("gpt", graph, &options);
     sf_buf first = {0}, second = {0};
-    sf_plan *again;
+    sf_plan *recomputed;
     assert_string_equal(plan->predicted->nodes, "1");
-    assert_int_equal(plan->predicted->nidle, 1);
-    assert_string_equal(plan->predicted->idle[0].what, "4 x V100-32GB-SXM2");
+    assert_int_equal(plan->predicted->nunused, 1);
+    assert_string_equal(plan->predicted->unused[0].what, "4 x V100-32GB-SXM2");
     sf_plan_write(plan, graph, NULL, &first);
-    assert_int_equal(sf_plan_read(sf_str_of(first.text), "plan", graph, NULL, &again), SF_OK);
-    sf_plan_write(again, graph, NULL, &second);
+    assert_int_equal(sf_plan_read(sf_str_of(first.text), "plan", graph, NULL, &recomputed), SF_OK);
+    sf_plan_write(recomputed, graph, NULL, &second);
     assert_string_equal(first.text, second.text);
-    check_prediction("gpt", graph, again, cluster);
+    check_prediction("gpt", graph, recomputed, cluster);
     sf_buf_free(&first);
     sf_buf_free(&second);
-    sf_plan_free(again);
+    sf_plan_free(recomputed);
     sf_plan_free(plan);
     sf_cluster_free(cluster);
     sf_graph_free(graph);

@@ -50,10 +50,10 @@ static void close_ground(ground *g)
     sf_arena_free(&g->arena);
 }
 
-static sf_price price_again(const ground *g, bool *again)
+static sf_price price_again(const ground *g, bool *recomputed)
 {
     sf_price price;
-    g->plan->again = again;
+    g->plan->recomputed = recomputed;
     g->plan->micro_batches = 1;
     assert_int_equal(
         sf_price_plan(g->graph, g->plan, g->options.target, g->costs, NULL, NULL, NULL, &price),
@@ -92,17 +92,17 @@ static void test_greedy_beside_exact(void **state)
         uint32_t nodes[MOST_NODES], n = 0;
         for (uint32_t i = 0; i < g.graph->top->nnodes; i++) {
             const sf_node *node = sf_top_node(g.graph, i);
-            if (sf_can_run_again(g.graph, node) && n < MOST_NODES)
+            if (sf_can_recompute(g.graph, node) && n < MOST_NODES)
                 nodes[n++] = node->id;
         }
         uint32_t all = 1u << n;
         sf_price *prices = sf_alloc(all * sizeof *prices);
-        bool *again = sf_alloc(g.graph->nnodes * sizeof *again);
+        bool *recomputed = sf_alloc(g.graph->nnodes * sizeof *recomputed);
         int64_t least = INT64_MAX;
         for (uint32_t set = 0; set < all; set++) {
             for (uint32_t i = 0; i < n; i++)
-                again[nodes[i]] = set >> i & 1;
-            prices[set] = price_again(&g, again);
+                recomputed[nodes[i]] = set >> i & 1;
+            prices[set] = price_again(&g, recomputed);
             least = prices[set].memory < least ? prices[set].memory : least;
         }
         for (int i = 0; i <= LIMITS; i++) {
@@ -122,8 +122,8 @@ static void test_greedy_beside_exact(void **state)
             sum += ours.seconds / best;
         }
         sf_free(prices);
-        sf_free(again);
-        g.plan->again = NULL;
+        sf_free(recomputed);
+        g.plan->recomputed = NULL;
         close_ground(&g);
     }
     printf("%d limits: %d not met, of the others the worst takes %.3f of the best, the mean %.3f\n",
@@ -138,7 +138,7 @@ static void test_limits_are_kept(void **state)
     (void)state;
     ground g = open_ground(test_step("gpt-micro"), "1x1xV100");
     sf_price as_is = fit(&g, INT64_MAX);
-    assert_null(g.plan->again);
+    assert_null(g.plan->recomputed);
     g.options.recompute = "full";
     sf_price full = fit(&g, INT64_MAX);
     g.options.recompute = NULL;
@@ -153,8 +153,8 @@ static void test_limits_are_kept(void **state)
     }
     /* Less than that takes turns. */
     g.options.micro_batches = 0;
-    sf_price turns = fit(&g, full.memory - 1);
-    assert_true(turns.memory < full.memory);
+    sf_price microbatches = fit(&g, full.memory - 1);
+    assert_true(microbatches.memory < full.memory);
     assert_true(g.plan->micro_batches > 1);
     /* What was said is done, and nothing else. */
     g.options.recompute = "layer";
@@ -189,14 +189,14 @@ static void test_the_text_is_a_hint(void **state)
     for (uint32_t i = 0; i < g.graph->top->nnodes; i++) {
         sf_node *node = sf_top_node(g.graph, i);
         products += sf_is(node, SF_OP_DOT_GENERAL);
-        node->again = sf_can_run_again(g.graph, node) && products == 2;
+        node->recomputed = sf_can_recompute(g.graph, node) && products == 2;
     }
     sf_plan *text = search_plan(&g, NULL, 0), *none = search_plan(&g, "none", 0);
     sf_plan *free = search_plan(&g, "auto", 0);
-    assert_non_null(text->again);
+    assert_non_null(text->recomputed);
     assert_string_equal(text->recompute, "text");
-    assert_null(none->again);
-    assert_null(free->again); /* there is room */
+    assert_null(none->recomputed);
+    assert_null(free->recomputed); /* there is room */
     int64_t some = text->predicted->memory, all = none->predicted->memory;
     assert_true(some < all);
     const struct {
@@ -230,7 +230,7 @@ static void test_shards(void **state)
     g.options.co_shards = 2;
     sf_price sharded = fit(&g, INT64_MAX);
     assert_int_equal(g.plan->nco_shards, 1);
-    assert_int_equal(g.plan->co_shards[0].turns, 2);
+    assert_int_equal(g.plan->co_shards[0].chunks, 2);
     assert_string_equal(g.plan->co_shards[0].by, "megatron");
     assert_true(sharded.memory < as_is.memory);
     g.options.co_shards = 1;
@@ -238,7 +238,7 @@ static void test_shards(void **state)
     g.options.co_shards = 0;
     assert_int_equal(fit(&g, sharded.memory).memory, sharded.memory);
     assert_int_equal(g.plan->nco_shards, 1);
-    assert_int_equal(g.plan->co_shards[0].turns, 2);
+    assert_int_equal(g.plan->co_shards[0].chunks, 2);
     assert_int_equal(g.plan->micro_batches, 1);
     /* What fits as it is stays so. */
     assert_int_equal(fit(&g, as_is.memory).memory, as_is.memory);
@@ -285,7 +285,7 @@ static void test_worth(void **state)
         sf_fit_known known = {.worth = as_is.seconds * (i == 0 ? 0.999 : 1.001)};
         sf_price price = fit_beside(&g, as_is.memory - 1, &known);
         assert_int_equal(price.memory < as_is.memory, i == 1);
-        assert_int_equal(g.plan->again != NULL, i == 1);
+        assert_int_equal(g.plan->recomputed != NULL, i == 1);
     }
     close_ground(&g);
 }
@@ -306,7 +306,7 @@ static void test_parts(void **state)
     assert_true(least[1].seconds > least[0].seconds);
     sf_price price = fit(&g, least[1].memory);
     assert_true(sf_rank_fits(price.memory, least[1].memory));
-    assert_non_null(g.plan->twice);
+    assert_non_null(g.plan->recomputed_per_part);
     close_ground(&g);
 }
 

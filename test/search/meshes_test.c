@@ -42,7 +42,7 @@ static void test_lists(void **state)
         const char *cluster;
         int naxes;
         const char *meshes;
-        int idle;
+        int unused;
     } cases[] = {
         {"1x1xV100", 1, "1", 1},
         {"1x1xV100", 2, "", 1},
@@ -65,7 +65,7 @@ static void test_lists(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_cluster *cluster = make(cases[i].cluster);
         sf_arena arena = {0};
-        sf_meshes meshes = sf_meshes_of(cluster, cases[i].idle, cases[i].naxes, 100, &arena);
+        sf_meshes meshes = sf_meshes_of(cluster, cases[i].unused, cases[i].naxes, 100, &arena);
         char text[256];
         print(&meshes, text, sizeof text);
         if (strcmp(text, cases[i].meshes) != 0)

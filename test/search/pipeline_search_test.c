@@ -38,7 +38,7 @@ static void test_few_turns(void **state)
         sf_graph *graph = test_chain(4, batches[i], 64, false);
         sf_plan *plan = find_plan(graph, "2xV100", (sf_plan_options){.stages = 2});
         assert_non_null(plan->pipeline);
-        assert_int_equal(batches[i] % (int)plan->pipeline->schedule.pipe.nturns, 0);
+        assert_int_equal(batches[i] % (int)plan->pipeline->schedule.pipe.nmicrobatches, 0);
         sf_plan_free(plan);
         sf_graph_free(graph);
     }

@@ -46,7 +46,7 @@ static void search_by(finding *f, const char *cluster_name, sf_plan_options opti
     sf_plan_free(f->plan);
     f->plan = NULL;
     sf_status status = sf_plan_search(f->graph, &options, diag, &f->plan);
-    if (status != SF_OK && status != SF_EWRONG)
+    if (status != SF_OK && status != SF_EMISMATCH)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_cluster_free(cluster);
     sf_diag_free(diag);

@@ -172,7 +172,7 @@ static sf_plan *search_margin(const sf_graph *graph, const char *cluster_name, i
     sf_plan_options options = {
         .cluster = cluster, .memory = memory, .margin = margin, .level = level, .threads = threads};
     sf_status status = sf_plan_search(graph, &options, diag, &plan);
-    if (status != SF_OK && status != SF_EWRONG)
+    if (status != SF_OK && status != SF_EMISMATCH)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_cluster_free(cluster);
     sf_diag_free(diag);

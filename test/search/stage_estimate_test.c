@@ -41,8 +41,8 @@ static void close_ground(ground *g)
 }
 
 /* The draft, without its plan, and the price of its programs. */
-static sf_draft draft_of(ground *g, const char *schedule, uint32_t turns, const char *again,
-                         sf_price *price)
+static sf_draft draft_of(ground *g, const char *schedule, uint32_t microbatches,
+                         const char *recomputed, sf_price *price)
 {
     static const double speeds[GROUPS] = {1, 1, 1, 1};
     sf_arena arena = {0};
@@ -50,16 +50,17 @@ static sf_draft draft_of(ground *g, const char *schedule, uint32_t turns, const 
     sf_schedule_kind kind;
     sf_draft draft;
     sf_prospect c = {.groups = GROUPS,
-                     .turns = turns,
+                     .microbatches = microbatches,
                      .schedule = schedule,
                      .speeds = speeds,
                      .mesh = {1, {{SF_PIPE_AXIS, GROUPS}}}};
-    sf_stage_way way = {.recompute = again, .again = sf_again_by(g->p.graph, again, &arena)};
+    sf_stage_way way = {.recompute = recomputed,
+                        .recomputed = sf_recomputed_by(g->p.graph, recomputed, &arena)};
     assert_int_equal(sf_schedule_parse(schedule, &kind, NULL), SF_OK);
     c.stages = sf_schedule_stages(kind, GROUPS);
     assert_int_equal(sf_mesh_costs(g->cluster, &c.mesh, &arena, NULL, &costs), SF_OK);
     assert_int_equal(sf_draft_make(&g->p, &c, &way, costs, true, &arena, NULL, &draft), SF_OK);
-    assert_int_equal(sf_plan_recompute(g->p.graph, draft.plan, again, NULL), SF_OK);
+    assert_int_equal(sf_plan_recompute(g->p.graph, draft.plan, recomputed, NULL), SF_OK);
     assert_int_equal(
         sf_price_plan(g->p.graph, draft.plan, g->options.target, costs, NULL, NULL, NULL, price),
         SF_OK);
@@ -82,13 +83,14 @@ static void test_no_group_takes_less(void **state)
         ground g;
         open_ground(graph, &g);
         for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++)
-            for (uint32_t turns = 4; turns <= 16; turns *= 2) {
+            for (uint32_t microbatches = 4; microbatches <= 16; microbatches *= 2) {
                 sf_price price;
-                sf_draft draft = draft_of(&g, schedules[i], turns, "none", &price);
+                sf_draft draft = draft_of(&g, schedules[i], microbatches, "none", &price);
                 double takes = (double)price.memory / MEMORY;
                 if (draft.held > draft.least || draft.least > takes || draft.least < takes / 8)
                     fail_msg("%s in %u turns, %d rows: %g held, %g at the least, and it takes %g",
-                             schedules[i], turns, sizes[k].batch, draft.held, draft.least, takes);
+                             schedules[i], microbatches, sizes[k].batch, draft.held, draft.least,
+                             takes);
             }
         close_ground(&g);
         sf_graph_free(graph);

@@ -92,13 +92,13 @@ static void check_inverse(const char *text)
     assert_int_equal(sf_mesh_parse(sf_str_of("a=2,b=3"), &arena, NULL, &mesh), SF_OK);
     assert_int_equal(sf_layout_parse(sf_str_of(text), &mesh, 2, dims, &arena, NULL, &layout),
                      SF_OK);
-    float whole[24], joined[24] = {0}, piece[24];
+    float whole[24], joined[24] = {0}, shard[24];
     for (int i = 0; i < 24; i++)
         whole[i] = (float)i + 1;
     for (int rank = 0; rank < 6; rank++) {
         sf_runs runs = sf_runs_of(&layout, &mesh, rank, type);
-        sf_cut_piece(runs, 4, whole, piece);
-        sf_paste_piece(runs, 4, piece, joined);
+        sf_cut_shard(runs, 4, whole, shard);
+        sf_paste_shard(runs, 4, shard, joined);
     }
     assert_memory_equal(whole, joined, sizeof whole);
     sf_arena_free(&arena);

@@ -42,13 +42,13 @@ static sf_share partial(sf_monoid monoid)
 static void print_path(const sf_path *path, const sf_mesh *mesh, const sf_type *type, sf_buf *out)
 {
     for (int i = 0; i < path->count; i++) {
-        const sf_move *move = &path->moves[i];
-        sf_buf_printf(out, "%s%s", i ? "; " : "", sf_move_kind_name(move->kind));
+        const sf_move *reshard = &path->reshards[i];
+        sf_buf_printf(out, "%s%s", i ? "; " : "", sf_reshard_kind_name(reshard->kind));
         for (int a = 0; a < mesh->naxes; a++)
-            if (move->axes >> a & 1)
+            if (reshard->axes >> a & 1)
                 sf_buf_printf(out, " %s", mesh->axes[a].name);
         sf_buf_putc(out, ' ');
-        sf_layout_print(&move->after, mesh, type->rank, type->dims, out);
+        sf_layout_print(&reshard->after, mesh, type->rank, type->dims, out);
     }
 }
 
@@ -109,14 +109,14 @@ static const example examples[] = {
      128},
 };
 
-/* What sf_move_bytes adds for each collective. */
+/* What sf_reshard_bytes adds for each collective. */
 enum { LATENCY = 32768 };
 
 /* The examples are small: only the bytes count, then the number of moves. */
-static double bytes_alone(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
+static double bytes_alone(void *context, const sf_mesh *mesh, sf_reshard_kind kind, sf_axes axes,
                           double bytes)
 {
-    double cost = sf_move_bytes(context, mesh, kind, axes, bytes);
+    double cost = sf_reshard_bytes(context, mesh, kind, axes, bytes);
     return cost < LATENCY ? cost : cost - LATENCY + 1.0 / 1024;
 }
 
@@ -160,16 +160,16 @@ static void test_equal_ways(void **state)
     sf_layout from = {{partial(SF_MONOID_ADD), partial(SF_MONOID_ADD), split(2, 64)}};
     sf_layout to = {{{0}, split(0, 64), split(2, 64)}};
     sf_path path, again;
-    assert_true(sf_reshard(&mesh, type, &from, &to, sf_move_bytes, NULL, &path));
+    assert_true(sf_reshard(&mesh, type, &from, &to, sf_reshard_bytes, NULL, &path));
     assert_int_equal(path.count, 2);
     assert_int_equal((int64_t)path.cost, 512 * 1024 + 2 * LATENCY);
     memset(&again, 0xff, sizeof again);
-    assert_true(sf_reshard(&mesh, type, &from, &to, sf_move_bytes, NULL, &again));
+    assert_true(sf_reshard(&mesh, type, &from, &to, sf_reshard_bytes, NULL, &again));
     assert_int_equal(again.count, path.count);
     for (int i = 0; i < path.count; i++) {
-        assert_int_equal(again.moves[i].kind, path.moves[i].kind);
-        assert_int_equal(again.moves[i].axes, path.moves[i].axes);
-        assert_true(sf_layout_equal(&again.moves[i].after, &path.moves[i].after));
+        assert_int_equal(again.reshards[i].kind, path.reshards[i].kind);
+        assert_int_equal(again.reshards[i].axes, path.reshards[i].axes);
+        assert_true(sf_layout_equal(&again.reshards[i].after, &path.reshards[i].after));
     }
 }
 
@@ -182,21 +182,21 @@ static void test_in_front(void **state)
     sf_layout to = {0}, outer = {{partial(SF_MONOID_ADD)}};
     sf_layout inner = {{{0}, partial(SF_MONOID_ADD)}};
     sf_path path;
-    assert_true(sf_reshard(&mesh, type, &inner, &to, sf_move_bytes, NULL, &path));
+    assert_true(sf_reshard(&mesh, type, &inner, &to, sf_reshard_bytes, NULL, &path));
     for (int i = 0; i < path.count; i++)
-        assert_int_equal(path.moves[i].axes, 2);
-    assert_true(sf_reshard(&mesh, type, &outer, &to, sf_move_bytes, NULL, &path));
-    assert_int_equal(path.moves[0].kind, SF_MOVE_SLICE);
-    assert_int_equal(path.moves[0].axes, 2);
+        assert_int_equal(path.reshards[i].axes, 2);
+    assert_true(sf_reshard(&mesh, type, &outer, &to, sf_reshard_bytes, NULL, &path));
+    assert_int_equal(path.reshards[0].kind, SF_RESHARD_SLICE);
+    assert_int_equal(path.reshards[0].axes, 2);
 }
 
 /* Of moves that all cost nothing, as few as possible are made; one whose cost is infinite is
  * not. */
-static double nothing(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
+static double nothing(void *context, const sf_mesh *mesh, sf_reshard_kind kind, sf_axes axes,
                       double bytes)
 {
     (void)mesh, (void)axes, (void)bytes;
-    return context && kind == *(const sf_move_kind *)context ? (double)HUGE_VALF : 0;
+    return context && kind == *(const sf_reshard_kind *)context ? (double)HUGE_VALF : 0;
 }
 
 static void test_other_costs(void **state)
@@ -208,16 +208,16 @@ static void test_other_costs(void **state)
     sf_path path;
     assert_true(sf_reshard(&mesh, type, &from, &to, nothing, NULL, &path));
     assert_int_equal(path.count, 3);
-    sf_move_kind forbidden = SF_MOVE_EXCHANGE;
+    sf_reshard_kind forbidden = SF_RESHARD_EXCHANGE;
     assert_true(sf_reshard(&mesh, type, &from, &to, nothing, &forbidden, &path));
     for (int i = 0; i < path.count; i++)
-        assert_int_not_equal(path.moves[i].kind, SF_MOVE_EXCHANGE);
-    forbidden = SF_MOVE_REDUCE;
+        assert_int_not_equal(path.reshards[i].kind, SF_RESHARD_EXCHANGE);
+    forbidden = SF_RESHARD_REDUCE;
     from = (sf_layout){{partial(SF_MONOID_ADD)}};
     to = (sf_layout){{{0}}};
     assert_true(sf_reshard(&mesh, type, &from, &to, nothing, &forbidden, &path));
     assert_int_equal(path.count, 2);
-    assert_int_equal(path.moves[0].kind, SF_MOVE_SCATTER);
+    assert_int_equal(path.reshards[0].kind, SF_RESHARD_SCATTER);
     from = (sf_layout){{[1] = partial(SF_MONOID_ADD)}};
     type = f32(2, (int64_t[]){6, 6});
     assert_false(sf_reshard(&mesh, type, &from, &to, nothing, &forbidden, &path));
@@ -426,22 +426,22 @@ static bool is_even(const machine *m, const groups *g, const uint32_t *holders)
     return true;
 }
 
-static bool execute(machine *m, const sf_move *move)
+static bool execute(machine *m, const sf_move *reshard)
 {
     static int64_t values[MAX_RANKS][MAX_COUNT];
     uint32_t holders[MAX_COUNT];
-    groups g = find_groups(m->mesh, move->axes);
-    find_holders(m->mesh, m->type, &move->after, holders);
-    if (move->kind == SF_MOVE_EXCHANGE && !is_even(m, &g, holders))
+    groups g = find_groups(m->mesh, reshard->axes);
+    find_holders(m->mesh, m->type, &reshard->after, holders);
+    if (reshard->kind == SF_RESHARD_EXCHANGE && !is_even(m, &g, holders))
         return false;
-    bool joins = move->kind == SF_MOVE_REDUCE || move->kind == SF_MOVE_SCATTER;
-    bool alone = move->kind == SF_MOVE_SLICE || move->kind == SF_MOVE_MASK;
+    bool joins = reshard->kind == SF_RESHARD_REDUCE || reshard->kind == SF_RESHARD_SCATTER;
+    bool alone = reshard->kind == SF_RESHARD_SLICE || reshard->kind == SF_RESHARD_MASK;
     for (int r = 0; r < m->ranks; r++) {
-        int only = alone                        ? r
-                   : move->kind == SF_MOVE_SWAP ? swapped_rank(m->mesh, move->axes, r)
-                                                : -1;
+        int only = alone                              ? r
+                   : reshard->kind == SF_RESHARD_SWAP ? swapped_rank(m->mesh, reshard->axes, r)
+                                                      : -1;
         const int *members = only >= 0 ? &only : g.members[r];
-        bool cleared = move->kind == SF_MOVE_MASK && g.places[r] != 0;
+        bool cleared = reshard->kind == SF_RESHARD_MASK && g.places[r] != 0;
         for (int64_t i = 0; i < m->type->count; i++) {
             if (!(holders[i] >> r & 1))
                 continue;
@@ -457,25 +457,25 @@ static bool execute(machine *m, const sf_move *move)
 }
 
 /* What each move makes of the shares of its axes; the others stay. */
-static bool is_move(const sf_move *move, const sf_layout *before, int naxes)
+static bool is_reshard(const sf_move *reshard, const sf_layout *before, int naxes)
 {
-    static const sf_share_kind kinds[SF_MOVE_KIND_COUNT][2] = {
-        [SF_MOVE_SLICE] = {SF_REPLICATED, SF_SPLIT},
-        [SF_MOVE_MASK] = {SF_REPLICATED, SF_PARTIAL},
-        [SF_MOVE_GATHER] = {SF_SPLIT, SF_REPLICATED},
-        [SF_MOVE_REDUCE] = {SF_PARTIAL, SF_REPLICATED},
-        [SF_MOVE_SCATTER] = {SF_PARTIAL, SF_SPLIT},
-        [SF_MOVE_EXCHANGE] = {SF_SPLIT, SF_SPLIT},
+    static const sf_share_kind kinds[SF_RESHARD_KIND_COUNT][2] = {
+        [SF_RESHARD_SLICE] = {SF_REPLICATED, SF_SPLIT},
+        [SF_RESHARD_MASK] = {SF_REPLICATED, SF_PARTIAL},
+        [SF_RESHARD_GATHER] = {SF_SPLIT, SF_REPLICATED},
+        [SF_RESHARD_REDUCE] = {SF_PARTIAL, SF_REPLICATED},
+        [SF_RESHARD_SCATTER] = {SF_PARTIAL, SF_SPLIT},
+        [SF_RESHARD_EXCHANGE] = {SF_SPLIT, SF_SPLIT},
     };
     for (int a = 0; a < naxes; a++) {
-        sf_share old = before->axes[a], new = move->after.axes[a];
-        if (!(move->axes >> a & 1) && !sf_share_equal(old, new))
+        sf_share old = before->axes[a], new = reshard->after.axes[a];
+        if (!(reshard->axes >> a & 1) && !sf_share_equal(old, new))
             return false;
-        if (move->axes >> a & 1 && move->kind != SF_MOVE_SWAP &&
-            (old.kind != kinds[move->kind][0] || new.kind != kinds[move->kind][1]))
+        if (reshard->axes >> a & 1 && reshard->kind != SF_RESHARD_SWAP &&
+            (old.kind != kinds[reshard->kind][0] || new.kind != kinds[reshard->kind][1]))
             return false;
     }
-    return move->axes != 0;
+    return reshard->axes != 0;
 }
 
 /* A piece as an array of the digits of a move: the recipe of sf_layout_joint. The whole tensor has
@@ -543,25 +543,25 @@ static bool check_recipe(const machine *m, const sf_layout *layout, const recipe
 static const char *run_pair(machine *m, const sf_layout *from, const sf_layout *to, bool recipes)
 {
     sf_path path;
-    if (!sf_reshard(m->mesh, m->type, from, to, sf_move_bytes, NULL, &path))
+    if (!sf_reshard(m->mesh, m->type, from, to, sf_reshard_bytes, NULL, &path))
         return "no way";
     fill(m, from);
     sf_layout now = *from;
     for (int i = 0; i < path.count; i++) {
-        const sf_move *move = &path.moves[i];
+        const sf_move *reshard = &path.reshards[i];
         recipe rec;
-        if (!sf_layout_fits(&move->after, m->mesh, m->type->rank, m->type->dims, NULL))
+        if (!sf_layout_fits(&reshard->after, m->mesh, m->type->rank, m->type->dims, NULL))
             return "a layout does not fit";
-        if (!is_move(move, &now, m->mesh->naxes))
+        if (!is_reshard(reshard, &now, m->mesh->naxes))
             return "not a move";
-        if (!execute(m, move))
+        if (!execute(m, reshard))
             return "a move does not do";
-        if (!make_recipe(m, &now, &move->after, &rec))
+        if (!make_recipe(m, &now, &reshard->after, &rec))
             return "no joint digits";
         if (recipes &&
-            (!check_recipe(m, &now, &rec, false) || !check_recipe(m, &move->after, &rec, true)))
+            (!check_recipe(m, &now, &rec, false) || !check_recipe(m, &reshard->after, &rec, true)))
             return "wrong joint digits";
-        now = move->after;
+        now = reshard->after;
     }
     if (!sf_layout_equal(&now, to))
         return "the end is not the target";
@@ -575,7 +575,7 @@ static void explain(const machine *m, const sf_layout *from, const sf_layout *to
     sf_buf_puts(&buf, " to ");
     sf_layout_print(to, m->mesh, m->type->rank, m->type->dims, &buf);
     sf_path path;
-    if (sf_reshard(m->mesh, m->type, from, to, sf_move_bytes, NULL, &path)) {
+    if (sf_reshard(m->mesh, m->type, from, to, sf_reshard_bytes, NULL, &path)) {
         sf_buf_puts(&buf, ": ");
         print_path(&path, m->mesh, m->type, &buf);
     }
@@ -650,7 +650,7 @@ static bool overlap(sf_share a, sf_share b, int parts)
 static double cost_of_move(const sf_mesh *mesh, const sf_type *type, const sf_layout *before,
                            const sf_layout *after)
 {
-    sf_move move = {.after = *after};
+    sf_move reshard = {.after = *after};
     int changed = 0, pair[SF_MAX_AXES];
     double bytes[2] = {(double)sf_type_bytes(type), (double)sf_type_bytes(type)};
     for (int a = 0; a < mesh->naxes; a++) {
@@ -658,24 +658,25 @@ static double cost_of_move(const sf_mesh *mesh, const sf_type *type, const sf_la
         bytes[1] /= after->axes[a].kind == SF_SPLIT ? mesh->axes[a].size : 1;
         if (!sf_share_equal(before->axes[a], after->axes[a])) {
             pair[changed++] = a;
-            move.axes |= 1u << a;
+            reshard.axes |= 1u << a;
         }
     }
     double larger = bytes[0] > bytes[1] ? bytes[0] : bytes[1], best = (double)HUGE_VALF;
-    for (int kind = 0; kind < SF_MOVE_KIND_COUNT && changed; kind++) {
-        move.kind = (sf_move_kind)kind;
-        bool joins = kind == SF_MOVE_GATHER || kind == SF_MOVE_REDUCE || kind == SF_MOVE_SCATTER;
+    for (int kind = 0; kind < SF_RESHARD_KIND_COUNT && changed; kind++) {
+        reshard.kind = (sf_reshard_kind)kind;
+        bool joins =
+            kind == SF_RESHARD_GATHER || kind == SF_RESHARD_REDUCE || kind == SF_RESHARD_SCATTER;
         bool can = joins || changed == 1;
-        if (kind == SF_MOVE_SWAP)
+        if (kind == SF_RESHARD_SWAP)
             can = changed == 2 && mesh->axes[pair[0]].size == mesh->axes[pair[1]].size &&
                   sf_share_equal(before->axes[pair[0]], after->axes[pair[1]]) &&
                   sf_share_equal(before->axes[pair[1]], after->axes[pair[0]]);
-        if (!can || !is_move(&move, before, mesh->naxes))
+        if (!can || !is_reshard(&reshard, before, mesh->naxes))
             continue;
-        if (kind == SF_MOVE_EXCHANGE &&
+        if (kind == SF_RESHARD_EXCHANGE &&
             overlap(before->axes[pair[0]], after->axes[pair[0]], mesh->axes[pair[0]].size))
             continue;
-        double cost = sf_move_bytes(NULL, mesh, move.kind, move.axes, larger);
+        double cost = sf_reshard_bytes(NULL, mesh, reshard.kind, reshard.axes, larger);
         best = cost < best ? cost : best;
     }
     return best;
@@ -710,8 +711,8 @@ static void check_optimal(const sf_mesh *mesh, const sf_type *type, size_t strid
         }
         for (size_t to = 0; to < n; to++, compared++) {
             sf_path path;
-            assert_true(
-                sf_reshard(mesh, type, &list.all[from], &list.all[to], sf_move_bytes, NULL, &path));
+            assert_true(sf_reshard(mesh, type, &list.all[from], &list.all[to], sf_reshard_bytes,
+                                   NULL, &path));
             assert_true(path.cost > distance[to] - 1e-6);
             if (path.cost > distance[to] + 1e-6) {
                 worse++;

@@ -26,25 +26,26 @@ static void texts_come_back(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_arena arena = {0};
         sf_str rest = sf_str_of(cases[i].text);
-        const sf_deal *deal = sf_deal_take(&rest, cases[i].count, &arena);
-        assert_non_null(deal);
+        const sf_row_partition *partition = sf_row_partition_parse(&rest, cases[i].count, &arena);
+        assert_non_null(partition);
         assert_int_equal(rest.length, 0);
         int64_t rows = 0;
-        for (int64_t row = 0; row < deal->count; row++)
-            assert_int_equal(deal->to[row], cases[i].to[row] - '0');
+        for (int64_t row = 0; row < partition->count; row++)
+            assert_int_equal(partition->to[row], cases[i].to[row] - '0');
         for (int hand = 0; hand < 64; hand++)
-            rows += sf_deal_rows(deal, hand);
+            rows += sf_row_partition_rows(partition, hand);
         assert_int_equal(rows, cases[i].count);
-        assert_int_equal(sf_deal_most(deal), cases[i].most);
-        assert_int_equal(sf_deal_hands(deal), cases[i].hands);
+        assert_int_equal(sf_row_partition_most(partition), cases[i].most);
+        assert_int_equal(sf_row_partition_owners(partition), cases[i].hands);
         sf_buf text = {0};
-        sf_deal_print(deal, &text);
+        sf_row_partition_print(partition, &text);
         assert_string_equal(text.text, cases[i].text);
         sf_buf_free(&text);
-        const sf_deal *same = sf_deal_new(deal->count, deal->to, &arena);
-        assert_true(sf_deal_equal(deal, same));
-        assert_int_equal(sf_deal_hash(deal), sf_deal_hash(same));
-        assert_false(sf_deal_equal(deal, NULL));
+        const sf_row_partition *same =
+            sf_row_partition_new(partition->count, partition->to, &arena);
+        assert_true(sf_row_partition_equal(partition, same));
+        assert_int_equal(sf_row_partition_hash(partition), sf_row_partition_hash(same));
+        assert_false(sf_row_partition_equal(partition, NULL));
         sf_arena_free(&arena);
     }
 }
@@ -63,7 +64,7 @@ static void other_texts_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sf_arena arena = {0};
         sf_str rest = sf_str_of(bad[i]);
-        if (sf_deal_take(&rest, 4, &arena))
+        if (sf_row_partition_parse(&rest, 4, &arena))
             fail_msg("\"%s\" was taken", bad[i]);
         sf_arena_free(&arena);
     }

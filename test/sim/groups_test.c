@@ -149,17 +149,17 @@ typedef struct even {
     uint32_t f, b, w;
 } even;
 
-static uint32_t host_of(const sf_pipe *pipe, uint32_t stage, uint32_t turn)
+static uint32_t host_of(const sf_pipe *pipe, uint32_t stage, uint32_t microbatch)
 {
     uint32_t group = 0;
-    while (!(sf_pipe_hosts(pipe, stage, turn) >> group & 1))
+    while (!(sf_pipe_hosts(pipe, stage, microbatch) >> group & 1))
         group++;
     return group;
 }
 
 static uint32_t task_index(const sf_pipe *pipe, sf_stage_task task)
 {
-    return (task.stage * SF_PASSES + task.pass) * pipe->nturns + task.turn;
+    return (task.stage * SF_PASSES + task.pass) * pipe->nmicrobatches + task.microbatch;
 }
 
 /* The task that goes on from the result of another, in a chain of stages; whether another group has it. */
@@ -170,7 +170,7 @@ static bool sends_to(const sf_pipe *pipe, sf_stage_task task, sf_stage_task *to)
         to->stage++;
     else if (task.pass == SF_PASS_BACKWARD && task.stage > 0)
         to->stage--;
-    return host_of(pipe, to->stage, task.turn) != host_of(pipe, task.stage, task.turn);
+    return host_of(pipe, to->stage, task.microbatch) != host_of(pipe, task.stage, task.microbatch);
 }
 
 /* Receives come first, as lowering lets them begin early: those of a pair of groups in the order in which they are sent. */
@@ -180,7 +180,7 @@ static void add_receives(maker *m, const sf_schedule *s, uint32_t group, uint32_
         for (uint32_t i = 0; i < s->ntasks[from]; i++) {
             sf_stage_task to;
             if (sends_to(&s->pipe, s->tasks[from][i], &to) &&
-                host_of(&s->pipe, to.stage, to.turn) == group)
+                host_of(&s->pipe, to.stage, to.microbatch) == group)
                 events[task_index(&s->pipe, to)] = add_receive(m, group, from, "rows");
         }
 }
@@ -190,15 +190,15 @@ static void add_schedule(maker *m, const sf_schedule *s, even of, uint32_t chunk
     const uint32_t units[SF_PASSES] = {of.f, of.b, of.w};
     for (uint32_t g = 0; g < s->pipe.ngroups; g++) {
         uint32_t *events =
-            SF_ARRAY(m->arena, s->pipe.nstages * SF_PASSES * s->pipe.nturns, uint32_t);
-        for (uint32_t i = 0; i < s->pipe.nstages * SF_PASSES * s->pipe.nturns; i++)
+            SF_ARRAY(m->arena, s->pipe.nstages * SF_PASSES * s->pipe.nmicrobatches, uint32_t);
+        for (uint32_t i = 0; i < s->pipe.nstages * SF_PASSES * s->pipe.nmicrobatches; i++)
             events[i] = SF_NONE;
         add_receives(m, s, g, events);
         for (uint32_t i = 0; i < s->ntasks[g]; i++) {
             sf_stage_task task = s->tasks[g][i], to;
             add_work(m, g, units[task.pass] / chunks, events[task_index(&s->pipe, task)]);
             if (sends_to(&s->pipe, task, &to))
-                add_send(m, g, host_of(&s->pipe, to.stage, to.turn), "rows");
+                add_send(m, g, host_of(&s->pipe, to.stage, to.microbatch), "rows");
         }
     }
 }
@@ -233,7 +233,7 @@ static void test_bubbles(void **state)
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (uint32_t p = 2; p <= MOST_GROUPS; p *= 2)
-            for (uint32_t turns = 2 * p; turns <= 4 * p; turns *= 2) {
+            for (uint32_t microbatches = 2 * p; microbatches <= 4 * p; microbatches *= 2) {
                 ground g;
                 maker m;
                 sf_schedule s;
@@ -242,7 +242,7 @@ static void test_bubbles(void **state)
                 assert_int_equal(sf_schedule_parse(cases[c].name, &kind, NULL), SF_OK);
                 uint32_t nstages = sf_schedule_stages(kind, p);
                 sf_pipe pipe = {.nstages = nstages,
-                                .nturns = turns,
+                                .nmicrobatches = microbatches,
                                 .ngroups = p,
                                 .has_backward = sf_pipe_all_backward(nstages, &g.arena),
                                 .nedges = nstages - 1,
@@ -252,12 +252,12 @@ static void test_bubbles(void **state)
                 add_schedule(&m, &s, cases[c].of, cases[c].chunks);
                 sf_inst one = unit_of(&g.arena);
                 double unit = sf_inst_seconds(&one, NULL, g.costs);
-                uint32_t work = turns * (cases[c].of.f + cases[c].of.b + cases[c].of.w);
+                uint32_t work = microbatches * (cases[c].of.f + cases[c].of.b + cases[c].of.w);
                 double bubble = simulate(&m, p, &g) / unit - work;
                 double expected = (p - 1) * cases[c].bubble;
                 if (fabs(bubble - expected) > 1e-6 * work)
                     fail_msg("%s, %u groups, %u turns: a bubble of %g, not %g", cases[c].name, p,
-                             turns, bubble, expected);
+                             microbatches, bubble, expected);
                 close_ground(&g);
             }
 }
@@ -267,10 +267,10 @@ static void test_bubbles(void **state)
 enum { ROWS = 64, WIDTH = 16 }; /* of a turn */
 
 /* What stands at the peak beside arguments, by group, of four stages of equal layers. */
-static void find_peaks(const char *schedule, int turns, int64_t out[4])
+static void find_peaks(const char *schedule, int microbatches, int64_t out[4])
 {
-    sf_graph *graph = test_chain(8, ROWS * turns, WIDTH, false);
-    sf_pin_options options = {.stages = "4", .schedule = schedule, .micro_batches = turns};
+    sf_graph *graph = test_chain(8, ROWS * microbatches, WIDTH, false);
+    sf_pin_options options = {.stages = "4", .schedule = schedule, .micro_batches = microbatches};
     sf_plan *plan;
     sf_group_runs runs;
     assert_int_equal(sf_pin_step(graph, &options, NULL, &plan), SF_OK);
@@ -349,7 +349,8 @@ static void expect_stuck(maker *m, int count, const char *why)
 {
     sf_simulation sims[MOST_GROUPS];
     sf_diag *diag = sf_diag_new();
-    assert_int_equal(sf_simulate_groups(count, m->programs, NULL, m->arena, diag, sims), SF_EWRONG);
+    assert_int_equal(sf_simulate_groups(count, m->programs, NULL, m->arena, diag, sims),
+                     SF_EMISMATCH);
     if (!strstr(sf_diag_text(diag, 0), why))
         fail_msg("\"%s\" lacks \"%s\"", sf_diag_text(diag, 0), why);
     sf_diag_free(diag);

@@ -7,17 +7,18 @@ int test_judge(sf_comparison *comparison, sf_arena *arena, sf_difference *out)
     const sf_graph *graph = comparison->graph;
     sf_runner_options options = {.with = {.threads = 1}};
     sf_unstable *unstable = SF_ARRAY(arena, graph->top->nresults, sf_unstable);
-    sf_spread spread;
+    sf_noise_range spread;
     int worst = sf_compare(comparison, arena, out);
     if (sf_all_hold(graph, out))
         return worst;
-    sf_spread_init(graph, &options, arena, &spread);
-    while (spread.pairs < SF_SPREAD_PAIRS && !sf_all_hold(graph, out) &&
-           sf_spread_widen(&spread, comparison->arguments, comparison->theirs, NULL) == SF_OK) {
+    sf_noise_range_init(graph, &options, arena, &spread);
+    while (spread.pairs < SF_NOISE_PAIRS && !sf_all_hold(graph, out) &&
+           sf_noise_range_widen(&spread, comparison->arguments, comparison->theirs, NULL) ==
+               SF_OK) {
         sf_find_unstable(comparison, spread.at, arena, unstable);
         comparison->unstable = unstable;
         worst = sf_compare(comparison, arena, out);
     }
-    sf_spread_close(&spread);
+    sf_noise_range_close(&spread);
     return worst;
 }

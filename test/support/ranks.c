@@ -332,7 +332,7 @@ static sf_status check_same(world *w, int first, int rank)
     }
     if (same)
         return SF_OK;
-    return sf_fail(w->diag, SF_EWRONG, SF_NOWHERE, "rank %d comes to %s, rank %d to %s", first,
+    return sf_fail(w->diag, SF_EMISMATCH, SF_NOWHERE, "rank %d comes to %s, rank %d to %s", first,
                    a ? a->def->name : "the end", rank, b ? b->def->name : "the end");
 }
 
@@ -453,8 +453,8 @@ static sf_status run_world(world *w)
     } while (w->moved);
     for (int rank = 0; rank < w->count; rank++)
         if (w->at[rank])
-            return sf_fail(w->diag, SF_EWRONG, SF_NOWHERE, "rank %d waits for ever for a message",
-                           rank);
+            return sf_fail(w->diag, SF_EMISMATCH, SF_NOWHERE,
+                           "rank %d waits for ever for a message", rank);
     return SF_OK;
 }
 

@@ -122,17 +122,17 @@ static void fold_element(const test_shape *s, const int *ranks, int members, int
 int test_chain_from(const test_shape *s, int place, int members)
 {
     if (s->kind == SF_BROADCAST)
-        return s->turn % members;
-    if (s->turn == 0)
+        return s->microbatch % members;
+    if (s->microbatch == 0)
         return place - 1;
-    return (place + members - s->turn % members) % members;
+    return (place + members - s->microbatch % members) % members;
 }
 
 int test_chain_to(const test_shape *s, int place, int members)
 {
-    if (s->turn == 0)
+    if (s->microbatch == 0)
         return place + 1 < members ? place + 1 : -1;
-    return (place + s->turn) % members;
+    return (place + s->microbatch) % members;
 }
 
 int64_t test_in_count(const test_shape *s, int part, int members)

@@ -14,7 +14,7 @@ typedef struct test_shape {
     int nparts;
     int64_t counts[TEST_MOST_PARTS];
     bool in_place;
-    int turn; /* of a permute: how far; 0: along a chain with two ends. Of a broadcast: the source */
+    int microbatch; /* of a permute: how far; 0: along a chain with two ends. Of a broadcast: the source */
     uint64_t seed;
     int pieces; /* it is done in so many transfers, each of which has some of every block; 0: all at once */
 } test_shape;

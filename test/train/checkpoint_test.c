@@ -73,8 +73,8 @@ static sf_status save(const char *directory, int64_t step, int64_t keep)
     sf_checkpoints dir;
     sf_checkpoint_info info = {step, 0xfedcba9876543210, sf_graph_hash(graph), "data \"é\""};
     assert_int_equal(sf_checkpoints_open(path_of(directory), NULL, &dir), SF_OK);
-    sf_pieces pieces = sf_pieces_whole(graph, &arena);
-    sf_state whole = {&pieces, names, {.tensors = arguments}, NULL};
+    sf_rank_shards shards = sf_rank_shards_whole(graph, &arena);
+    sf_state whole = {&shards, names, {.tensors = arguments}, NULL};
     sf_status status = sf_checkpoints_save(&dir, &whole, &info, keep, NULL);
     sf_checkpoints_close(&dir);
     return status;
@@ -84,8 +84,8 @@ static sf_status load_as(const char *path, const sf_graph *of, const char *const
                          sf_checkpoint_info *info)
 {
     sf_mappings mappings = {0};
-    sf_pieces pieces = sf_pieces_whole(of, &arena);
-    sf_state whole = {&pieces, called, {.tensors = loaded}, NULL};
+    sf_rank_shards shards = sf_rank_shards_whole(of, &arena);
+    sf_state whole = {&shards, called, {.tensors = loaded}, NULL};
     sf_status status = sf_checkpoint_load(path, &whole, &mappings, &arena, info, NULL);
     assert_null(mappings.newest);
     return status;
@@ -271,8 +271,8 @@ static void test_memory(void **state)
     tensor.data = sf_alloc((size_t)tensor.type->count);
     sf_checkpoint_info info = {1, 0, sf_graph_hash(large), ""};
     assert_int_equal(sf_checkpoints_open(path_of("large"), NULL, &dir), SF_OK);
-    sf_pieces pieces = sf_pieces_whole(large, &arena);
-    sf_state state_of_large = {&pieces, &name, {.tensors = &tensor}, NULL};
+    sf_rank_shards shards = sf_rank_shards_whole(large, &arena);
+    sf_state state_of_large = {&shards, &name, {.tensors = &tensor}, NULL};
     assert_int_equal(sf_checkpoints_save(&dir, &state_of_large, &info, 1, NULL), SF_OK);
     sf_checkpoints_close(&dir);
     assert_int_equal(sf_checkpoint_find(path_of("large"), found, NULL), SF_OK);
@@ -302,8 +302,8 @@ static void test_without_memory(void **state)
         if (setjmp(guard.target) == 0) {
             sf_arena scratch = {0};
             sf_checkpoint_info info;
-            sf_pieces pieces = sf_pieces_whole(graph, &scratch);
-            sf_state whole = {&pieces, names, {.tensors = loaded}, NULL};
+            sf_rank_shards shards = sf_rank_shards_whole(graph, &scratch);
+            sf_state whole = {&shards, names, {.tensors = loaded}, NULL};
             sf_mem_fail_after(after);
             sf_status status = sf_checkpoint_load(found, &whole, &mappings, &scratch, &info, NULL);
             sf_mem_fail_after(-1);

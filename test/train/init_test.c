@@ -18,7 +18,7 @@
 
 static sf_graph *graph;
 static sf_arena arena;
-static sf_pieces whole;
+static sf_rank_shards whole;
 static const char **names;
 static sf_tensor *arguments;
 
@@ -28,7 +28,7 @@ static int load(void **state)
     if (sf_load("examples/gpt-micro.stablehlo.mlir", NULL, NULL, &graph) != SF_OK)
         return -1;
     names = sf_clean_names(graph, &arena);
-    whole = sf_pieces_whole(graph, &arena);
+    whole = sf_rank_shards_whole(graph, &arena);
     arguments = SF_ARRAY(&arena, graph->top->narguments, sf_tensor);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_type *type = sf_argument_type(graph, i);
@@ -354,30 +354,30 @@ static void test_pieces(void **state)
     sf_mesh mesh = {.naxes = 2, .axes = {{"a", 2}, {"b", 2}}};
     uint32_t count = graph->top->narguments;
     sf_layout *layouts = SF_ARRAY(&arena, count, sf_layout);
-    sf_tensor *pieces = SF_ARRAY(&arena, count, sf_tensor);
+    sf_tensor *shards = SF_ARRAY(&arena, count, sf_tensor);
     int split = 0;
     for (uint32_t i = 0; i < count; i++) {
         const sf_type *type = arguments[i].type;
         sf_layout_parse(sf_str_of(type->rank > 1 ? "[S(1), S(0,4)]" : "[S(0), R]"), &mesh,
                         type->rank, type->dims, NULL, NULL, &layouts[i]);
-        pieces[i] = (sf_tensor){type, sf_arena_alloc(&arena, (size_t)sf_type_bytes(type)), NULL};
+        shards[i] = (sf_tensor){type, sf_arena_alloc(&arena, (size_t)sf_type_bytes(type)), NULL};
     }
     assert_int_equal(
         sf_init_random(&whole, names, &none, 5, NULL, &(sf_holder){.tensors = arguments}, NULL),
         SF_OK);
     for (int rank = 0; rank < 4; rank++) {
-        sf_pieces own = {graph, mesh, rank, layouts};
+        sf_rank_shards own = {graph, mesh, rank, layouts};
         assert_int_equal(
-            sf_init_random(&own, names, &none, 5, NULL, &(sf_holder){.tensors = pieces}, NULL),
+            sf_init_random(&own, names, &none, 5, NULL, &(sf_holder){.tensors = shards}, NULL),
             SF_OK);
         for (uint32_t i = 0; i < count; i++) {
             if (!sf_argument_is_kept(&graph->arguments[i]))
                 continue;
-            size_t width = sf_dtype_get(pieces[i].type->dtype)->bytes;
-            sf_runs runs = sf_pieces_runs(&own, i);
-            split += sf_pieces_is_split(&own, i);
+            size_t width = sf_dtype_get(shards[i].type->dtype)->bytes;
+            sf_runs runs = sf_rank_shards_runs(&own, i);
+            split += sf_rank_shards_is_split(&own, i);
             while (sf_runs_next(&runs))
-                assert_memory_equal((char *)pieces[i].data + (size_t)runs.local * width,
+                assert_memory_equal((char *)shards[i].data + (size_t)runs.local * width,
                                     (char *)arguments[i].data + (size_t)runs.global * width,
                                     (size_t)runs.count * width);
         }

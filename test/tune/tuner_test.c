@@ -125,8 +125,8 @@ static int tune(const laid_out *in, const char *name, uint64_t seed, int trials,
         assert_true(point < in->points.count);
         assert_false(seen[point]);
         seen[point] = true;
-        sf_tuner_tell(tuner, point,
-                      (sf_told){.seconds = in->seconds[point], .memory = in->memory[point]});
+        sf_tuner_observe(tuner, point,
+                         (sf_observed){.seconds = in->seconds[point], .memory = in->memory[point]});
         ++*asked;
         if (until == 0 && isfinite(in->seconds[point]) &&
             in->seconds[point] <= in->best * (1 + within))

@@ -11,7 +11,7 @@ typedef struct values {
     sf_value *at;
 } values;
 
-static void add_value(twin_looking *l, values *list, sf_value value)
+static void add_value(backward_search *l, values *list, sf_value value)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->at[i] == value)
@@ -19,7 +19,7 @@ static void add_value(twin_looking *l, values *list, sf_value value)
     SF_PUSH(l->arena, list->at, list->count, list->capacity, value);
 }
 
-static void mark_module(twin_looking *l)
+static void mark_module(backward_search *l)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(l->graph, i);
@@ -29,21 +29,21 @@ static void mark_module(twin_looking *l)
 }
 
 /* Sums: of what comes in, which are not of the part, and of what only it has made, which are. */
-static void settle_sums(twin_looking *l)
+static void settle_sums(backward_search *l)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(l->graph, i);
         if (!sf_is(node, SF_OP_ADD) || node->phase != SF_BACKWARD)
             continue;
-        if (twin_comes_in(l, node->operands[0]) && twin_comes_in(l, node->operands[1]))
+        if (backward_comes_in(l, node->operands[0]) && backward_comes_in(l, node->operands[1]))
             l->within[node->id] = false;
-        if (twin_is_within(l, node->operands[0]) && twin_is_within(l, node->operands[1]))
+        if (backward_is_within(l, node->operands[0]) && backward_is_within(l, node->operands[1]))
             l->within[node->id] = true;
     }
 }
 
 /* Sums whose values leave, or go into such sums alone. */
-static void mark_sums(twin_looking *l)
+static void mark_sums(backward_search *l)
 {
     for (uint32_t i = l->graph->top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(l->graph, i);
@@ -58,28 +58,28 @@ static void mark_sums(twin_looking *l)
 }
 
 /* What others add to a sum. */
-static void list_others(twin_looking *l, sf_value sum, values *out)
+static void list_others(backward_search *l, sf_value sum, values *out)
 {
     values todo = {0};
     SF_PUSH(l->arena, todo.at, todo.count, todo.capacity, sum);
     while (todo.count > 0) {
         sf_value value = todo.at[--todo.count];
         const sf_node *node = sf_maker(l->graph, value);
-        if (twin_comes_in(l, value))
+        if (backward_comes_in(l, value))
             SF_PUSH(l->arena, out->at, out->count, out->capacity, value);
         for (uint32_t o = 0; node && l->sums[node->id] && o < node->noperands; o++)
             SF_PUSH(l->arena, todo.at, todo.count, todo.capacity, node->operands[o]);
     }
 }
 
-static void list_ends(twin_looking *l, values *in, values *out)
+static void list_ends(backward_search *l, values *in, values *out)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(l->graph, i);
         if (!l->within[node->id])
             continue;
         for (uint32_t o = 0; o < node->noperands && !l->sums[node->id]; o++)
-            if (twin_comes_in(l, node->operands[o]))
+            if (backward_comes_in(l, node->operands[o]))
                 add_value(l, in, node->operands[o]);
         for (sf_value v = node->result; v < node->result + node->nresults; v++)
             for (uint32_t u = l->uses.first[v]; u < l->uses.first[v + 1]; u++)
@@ -88,12 +88,12 @@ static void list_ends(twin_looking *l, values *in, values *out)
     }
 }
 
-static const sf_type *type_of(const twin_looking *l, sf_value value)
+static const sf_type *type_of(const backward_search *l, sf_value value)
 {
     return sf_type_of(l->graph, value);
 }
 
-static int count_of_type(const twin_looking *l, const sf_value *list, size_t count,
+static int count_of_type(const backward_search *l, const sf_value *list, size_t count,
                          const sf_type *type)
 {
     int found = 0;
@@ -102,12 +102,12 @@ static int count_of_type(const twin_looking *l, const sf_value *list, size_t cou
     return found;
 }
 
-static sf_status fail_unclear(const twin_looking *l, const char *what, const sf_type *type,
+static sf_status fail_unclear(const backward_search *l, const char *what, const sf_type *type,
                               int found, int wanted)
 {
     const char *module = l->part->module;
     char text[SF_TYPE_TEXT];
-    sf_fail(l->diag, SF_EWRONG, l->loc,
+    sf_fail(l->diag, SF_EMISMATCH, l->loc,
             "the backward pass of %s%s has %d gradients of %s %s, and the %s %d: which is which "
             "cannot be told",
             module ? "" : "the subgraph in ", module ? module : l->part->scope->path, found,
@@ -117,20 +117,20 @@ static sf_status fail_unclear(const twin_looking *l, const char *what, const sf_
 }
 
 /* The gradient of an input that is that of a result, which others read as well: there is no value in whose place another could be. */
-static sf_status check_handed_on(const twin_looking *l, const sf_twin *twin)
+static sf_status check_handed_on(const backward_search *l, const sf_backward_part *backward)
 {
     for (int i = 0, g = 0; i < l->part->ninputs; i++) {
         const sf_type *type = type_of(l, l->part->inputs[i]);
-        if (!sf_is_float(type->dtype) || twin->gradients[g++].value != SF_NONE)
+        if (!sf_is_float(type->dtype) || backward->gradients[g++].value != SF_NONE)
             continue;
-        for (int c = 0; c < twin->ncotangents; c++)
-            for (uint32_t u = l->uses.first[twin->cotangents[c]];
-                 u < l->uses.first[twin->cotangents[c] + 1]; u++) {
+        for (int c = 0; c < backward->ncotangents; c++)
+            for (uint32_t u = l->uses.first[backward->cotangents[c]];
+                 u < l->uses.first[backward->cotangents[c] + 1]; u++) {
                 uint32_t reader = l->uses.at[u].node;
-                if (type_of(l, twin->cotangents[c]) != type || reader == SF_NONE ||
+                if (type_of(l, backward->cotangents[c]) != type || reader == SF_NONE ||
                     l->within[reader])
                     continue;
-                sf_fail(l->diag, SF_EWRONG, l->loc,
+                sf_fail(l->diag, SF_EMISMATCH, l->loc,
                         "the gradient of input %d of the subgraph in %s is that of its result, as "
                         "it is: it cannot be replaced",
                         i + 1, l->part->scope->path);
@@ -141,8 +141,9 @@ static sf_status check_handed_on(const twin_looking *l, const sf_twin *twin)
 }
 
 /* Takes the one value of the type out of the list; one that may be missing where `may_lack`. */
-static sf_status take_of_type(const twin_looking *l, values *list, const sf_value *all, size_t nall,
-                              sf_value like, bool may_lack, const char *what, sf_value *out)
+static sf_status take_of_type(const backward_search *l, values *list, const sf_value *all,
+                              size_t nall, sf_value like, bool may_lack, const char *what,
+                              sf_value *out)
 {
     const sf_type *type = type_of(l, like);
     int found = count_of_type(l, list->at, list->count, type);
@@ -160,13 +161,13 @@ static sf_status take_of_type(const twin_looking *l, values *list, const sf_valu
     return SF_OK;
 }
 
-static bool is_real(const twin_looking *l, sf_value value)
+static bool is_real(const backward_search *l, sf_value value)
 {
     return sf_is_float(type_of(l, value)->dtype);
 }
 
 /* Where inputs are added, one value is the gradient of both. Of one that was spread, that is read by the sum which undoes it. */
-static uint32_t find_undoing(const twin_looking *l, sf_value gradient, sf_value input)
+static uint32_t find_undoing(const backward_search *l, sf_value gradient, sf_value input)
 {
     const sf_node *maker = sf_maker(l->graph, input);
     uint32_t found = SF_NONE;
@@ -187,8 +188,8 @@ static uint32_t find_undoing(const twin_looking *l, sf_value gradient, sf_value 
 }
 
 /* One value of the type, and several inputs: all but one were spread. False where that is not so. */
-static bool share_gradient(const twin_looking *l, values *made, const values *rest, sf_value input,
-                           sf_gradient *out)
+static bool share_gradient(const backward_search *l, values *made, const values *rest,
+                           sf_value input, sf_gradient *out)
 {
     const sf_type *type = type_of(l, input);
     int plain = 0;
@@ -205,16 +206,16 @@ static bool share_gradient(const twin_looking *l, values *made, const values *re
 }
 
 /* The value is taken when all inputs have it. */
-static void take_shared(values *made, const sf_twin *twin)
+static void take_shared(values *made, const sf_backward_part *backward)
 {
     for (size_t v = 0; v < made->count; v++)
-        for (int g = 0; g < twin->ngradients; g++)
-            if (made->at[v] != SF_NONE && twin->gradients[g].value == made->at[v])
+        for (int g = 0; g < backward->ngradients; g++)
+            if (made->at[v] != SF_NONE && backward->gradients[g].value == made->at[v])
                 made->at[v] = SF_NONE;
 }
 
 /* Gradients of parameters are known; the others go by their types. */
-static sf_status match_gradients(twin_looking *l, values *made, sf_twin *out)
+static sf_status match_gradients(backward_search *l, values *made, sf_backward_part *out)
 {
     const sf_subgraph *part = l->part;
     values rest = {0};
@@ -254,7 +255,7 @@ static sf_status match_gradients(twin_looking *l, values *made, sf_twin *out)
     return SF_OK;
 }
 
-static sf_status match_ends(twin_looking *l, sf_twin *out)
+static sf_status match_ends(backward_search *l, sf_backward_part *out)
 {
     values in = {0}, made = {0};
     const sf_subgraph *part = l->part;
@@ -275,12 +276,12 @@ static sf_status match_ends(twin_looking *l, sf_twin *out)
     return SF_OK;
 }
 
-static sf_status try_subgraph(twin_looking *l, int doubts, sf_twin *out)
+static sf_status try_subgraph(backward_search *l, int doubts, sf_backward_part *out)
 {
     size_t nodes = l->graph->nnodes * sizeof(bool);
     memset(l->within, 0, nodes);
     memset(l->foreign, 0, nodes);
-    twin_mark_subgraph(l, doubts);
+    backward_mark_subgraph(l, doubts);
     settle_sums(l);
     mark_sums(l);
     out->ncotangents = out->ngradients = 0;
@@ -289,37 +290,37 @@ static sf_status try_subgraph(twin_looking *l, int doubts, sf_twin *out)
 }
 
 /* With more and more left to others, until it is clear which value is which gradient. */
-static sf_status find_of_subgraph(twin_looking *l, sf_twin *out)
+static sf_status find_of_subgraph(backward_search *l, sf_backward_part *out)
 {
     sf_diag *diag = l->diag, unheard = {0};
-    SF_TRY(twin_check_inside(l));
+    SF_TRY(backward_check_inside(l));
     l->diag = &unheard;
-    sf_status status = SF_EWRONG;
-    for (int doubts = 0; doubts < TWIN_DOUBTS && status != SF_OK; doubts++)
+    sf_status status = SF_EMISMATCH;
+    for (int doubts = 0; doubts < BACKWARD_DOUBTS && status != SF_OK; doubts++)
         status = try_subgraph(l, doubts, out);
     sf_diag_clear(&unheard);
     l->diag = diag;
     return status == SF_OK ? SF_OK : try_subgraph(l, 0, out);
 }
 
-sf_status sf_find_twin(const sf_subgraph *part, sf_loc loc, sf_arena *arena, sf_diag *diag,
-                       sf_twin *out)
+sf_status sf_find_backward_part(const sf_subgraph *part, sf_loc loc, sf_arena *arena, sf_diag *diag,
+                                sf_backward_part *out)
 {
     const sf_graph *graph = part->graph;
-    twin_looking l = {.graph = graph,
-                      .part = part,
-                      .within = SF_ARRAY(arena, graph->nnodes, bool),
-                      .sums = SF_ARRAY(arena, graph->nnodes, bool),
-                      .ours = SF_ARRAY(arena, graph->nvalues, bool),
-                      .foreign = SF_ARRAY(arena, graph->nnodes, bool),
-                      .follows = SF_ARRAY(arena, graph->nnodes, bool),
-                      .fixed = sf_find_fixed(graph, arena),
-                      .uses = sf_uses_of(graph, arena),
-                      .arena = arena,
-                      .loc = loc,
-                      .diag = diag};
-    *out = (sf_twin){.cotangents = SF_ARRAY(arena, part->noutputs + 1, sf_value),
-                     .gradients = SF_ARRAY(arena, part->ninputs + 1, sf_gradient)};
+    backward_search l = {.graph = graph,
+                         .part = part,
+                         .within = SF_ARRAY(arena, graph->nnodes, bool),
+                         .sums = SF_ARRAY(arena, graph->nnodes, bool),
+                         .ours = SF_ARRAY(arena, graph->nvalues, bool),
+                         .foreign = SF_ARRAY(arena, graph->nnodes, bool),
+                         .follows = SF_ARRAY(arena, graph->nnodes, bool),
+                         .fixed = sf_find_fixed(graph, arena),
+                         .uses = sf_uses_of(graph, arena),
+                         .arena = arena,
+                         .loc = loc,
+                         .diag = diag};
+    *out = (sf_backward_part){.cotangents = SF_ARRAY(arena, part->noutputs + 1, sf_value),
+                              .gradients = SF_ARRAY(arena, part->ninputs + 1, sf_gradient)};
     if (!part->module)
         return find_of_subgraph(&l, out);
     mark_module(&l);

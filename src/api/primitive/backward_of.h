@@ -17,14 +17,14 @@ typedef struct sf_gradient {
     sf_value *others;
 } sf_gradient;
 
-typedef struct sf_twin {
+typedef struct sf_backward_part {
     int ncotangents, ngradients;
     sf_value *cotangents;   /* of its results that are floats, in their order */
     sf_gradient *gradients; /* of its inputs that are floats, in their order */
-} sf_twin;
+} sf_backward_part;
 
-/* SF_EWRONG, at `loc`, where it cannot be told which value is which gradient. */
-sf_status sf_find_twin(const sf_subgraph *part, sf_loc loc, sf_arena *arena, sf_diag *diag,
-                       sf_twin *out);
+/* SF_EMISMATCH, at `loc`, where it cannot be told which value is which gradient. */
+sf_status sf_find_backward_part(const sf_subgraph *part, sf_loc loc, sf_arena *arena, sf_diag *diag,
+                                sf_backward_part *out);
 
 #endif

@@ -3,7 +3,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 
-static bool is_in_scopes(const twin_looking *l, const sf_node *node)
+static bool is_in_scopes(const backward_search *l, const sf_node *node)
 {
     for (int i = 0; i < l->part->nnodes; i++)
         if (l->graph->nodes[l->part->nodes[i]]->scope == node->scope)
@@ -11,7 +11,7 @@ static bool is_in_scopes(const twin_looking *l, const sf_node *node)
     return false;
 }
 
-static bool reads_ours(const twin_looking *l, const sf_node *node)
+static bool reads_ours(const backward_search *l, const sf_node *node)
 {
     for (uint32_t o = 0; o < node->noperands; o++)
         if (l->ours[node->operands[o]])
@@ -21,7 +21,7 @@ static bool reads_ours(const twin_looking *l, const sf_node *node)
 
 /* All that it reads is ours, a constant, or made in the backward pass. Where that is a value which follows from ours, and which the rest
  * of the forward pass computes too, it is so of what follows from no gradient from elsewhere: 1 + t, in the gradient of t = tanh(x). */
-static bool reads_no_others(const twin_looking *l, const sf_node *node)
+static bool reads_no_others(const backward_search *l, const sf_node *node)
 {
     bool follows = false, meets = false;
     for (uint32_t o = 0; o < node->noperands; o++) {
@@ -37,30 +37,30 @@ static bool reads_no_others(const twin_looking *l, const sf_node *node)
     return !follows || !meets;
 }
 
-static bool is_shared(const twin_looking *l, sf_value value, int doubts)
+static bool is_shared(const backward_search *l, sf_value value, int doubts)
 {
     bool shared = false;
-    for (int o = 0; o < l->part->noutputs && (doubts & TWIN_NOT_BY_RESULTS); o++)
+    for (int o = 0; o < l->part->noutputs && (doubts & BACKWARD_NOT_BY_RESULTS); o++)
         shared = shared || l->part->outputs[o] == value;
-    for (int i = 0; i < l->part->ninputs && (doubts & TWIN_NOT_BY_INPUTS); i++)
+    for (int i = 0; i < l->part->ninputs && (doubts & BACKWARD_NOT_BY_INPUTS); i++)
         shared = shared || l->part->inputs[i] == value;
     return shared;
 }
 
-static bool is_doubtful(const twin_looking *l, const sf_node *node, int doubts)
+static bool is_doubtful(const backward_search *l, const sf_node *node, int doubts)
 {
     bool shares = false, meets = false;
     for (uint32_t o = 0; o < node->noperands; o++) {
         if (l->ours[node->operands[o]] && !is_shared(l, node->operands[o], doubts))
             return false;
         shares = shares || l->ours[node->operands[o]];
-        meets = meets || twin_comes_in(l, node->operands[o]);
+        meets = meets || backward_comes_in(l, node->operands[o]);
     }
     return shares && meets;
 }
 
 /* Whether it follows from the forward pass alone, and not from ours: no gradient, but what one is multiplied by. */
-static bool is_foreign(const twin_looking *l, const sf_node *node)
+static bool is_foreign(const backward_search *l, const sf_node *node)
 {
     for (uint32_t o = 0; o < node->noperands; o++) {
         const sf_node *maker = sf_maker(l->graph, node->operands[o]);
@@ -71,7 +71,7 @@ static bool is_foreign(const twin_looking *l, const sf_node *node)
 }
 
 /* Nodes of the forward pass that read ours, constants and what follows from them. */
-static void find_following(twin_looking *l)
+static void find_following(backward_search *l)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(l->graph, i);
@@ -85,7 +85,7 @@ static void find_following(twin_looking *l)
     }
 }
 
-static bool is_known_gradient(const twin_looking *l, sf_value value)
+static bool is_known_gradient(const backward_search *l, sf_value value)
 {
     for (int i = 0; i < l->part->ninputs; i++) {
         const sf_value_info *info = &l->graph->values[l->part->inputs[i]];
@@ -96,7 +96,7 @@ static bool is_known_gradient(const twin_looking *l, sf_value value)
 }
 
 /* Of what could be of the subgraph, that which hangs together with what reads its values, or makes a gradient that is known. */
-static void keep_tied(twin_looking *l)
+static void keep_tied(backward_search *l)
 {
     bool *tied = SF_ARRAY(l->arena, l->graph->nnodes, bool), grows = true;
     while (grows) {
@@ -141,7 +141,7 @@ static sf_opcode turned_op(const sf_node *node)
 }
 
 /* Whether an op at that end of the subgraph has one like the node in the backward pass. */
-static bool has_like_at(const twin_looking *l, const sf_node *node, bool end)
+static bool has_like_at(const backward_search *l, const sf_node *node, bool end)
 {
     for (int i = 0; i < l->part->nnodes; i++) {
         const sf_node *own = l->graph->nodes[l->part->nodes[i]];
@@ -157,7 +157,7 @@ static bool has_like_at(const twin_looking *l, const sf_node *node, bool end)
     return false;
 }
 
-static bool has_reader_within(const twin_looking *l, sf_value value)
+static bool has_reader_within(const backward_search *l, sf_value value)
 {
     for (uint32_t u = l->uses.first[value]; u < l->uses.first[value + 1]; u++)
         if (l->uses.at[u].node != SF_NONE && l->within[l->uses.at[u].node])
@@ -166,7 +166,7 @@ static bool has_reader_within(const twin_looking *l, sf_value value)
 }
 
 /* The one operand that is no constant, or SF_NONE where there are several, or one is ours: of what only changes a gradient. */
-static sf_value changed_by(const twin_looking *l, const sf_node *node)
+static sf_value changed_by(const backward_search *l, const sf_node *node)
 {
     sf_value changed = SF_NONE;
     for (uint32_t o = 0; o < node->noperands; o++) {
@@ -181,15 +181,15 @@ static sf_value changed_by(const twin_looking *l, const sf_node *node)
 }
 
 /* A sum with what others make: of one result, all that comes in comes before the rest. */
-static bool adds_others(const twin_looking *l, const sf_node *node)
+static bool adds_others(const backward_search *l, const sf_node *node)
 {
     return sf_is(node, SF_OP_ADD) && l->part->noutputs == 1 &&
-           (twin_comes_in(l, node->operands[0]) || twin_comes_in(l, node->operands[1]));
+           (backward_comes_in(l, node->operands[0]) || backward_comes_in(l, node->operands[1]));
 }
 
 /* What only changes a gradient may be of a neighbour in the same scope: at both ends it goes, but for what the subgraph has there
  * itself; and so do sums with what others make. */
-static void drop_neighbours(twin_looking *l)
+static void drop_neighbours(backward_search *l)
 {
     bool drops = true;
     while (drops) {
@@ -199,7 +199,7 @@ static void drop_neighbours(twin_looking *l)
             sf_value changed = changed_by(l, node);
             if (!l->within[node->id] || is_known_gradient(l, node->result))
                 continue;
-            bool first = changed != SF_NONE && twin_comes_in(l, changed),
+            bool first = changed != SF_NONE && backward_comes_in(l, changed),
                  last = changed != SF_NONE && !has_reader_within(l, node->result);
             bool goes = adds_others(l, node) || (first && !has_like_at(l, node, true)) ||
                         (last && !has_like_at(l, node, false));
@@ -209,7 +209,7 @@ static void drop_neighbours(twin_looking *l)
     }
 }
 
-void twin_mark_subgraph(twin_looking *l, int doubts)
+void backward_mark_subgraph(backward_search *l, int doubts)
 {
     for (int i = 0; i < l->part->ninputs; i++)
         l->ours[l->part->inputs[i]] = true;
@@ -231,7 +231,7 @@ void twin_mark_subgraph(twin_looking *l, int doubts)
     drop_neighbours(l);
 }
 
-sf_status twin_check_inside(const twin_looking *l)
+sf_status backward_check_inside(const backward_search *l)
 {
     bool *within = SF_ARRAY(l->arena, l->graph->nnodes, bool);
     for (int i = 0; i < l->part->nnodes; i++)
@@ -246,7 +246,7 @@ sf_status twin_check_inside(const twin_looking *l)
             uint32_t reader = l->uses.at[u].node;
             if (reader == SF_NONE ||
                 (!within[reader] && l->graph->nodes[reader]->phase == SF_FORWARD))
-                return sf_fail(l->diag, SF_EWRONG, l->loc,
+                return sf_fail(l->diag, SF_EMISMATCH, l->loc,
                                "what the %s in %s makes is read by others, and is no result of the "
                                "subgraph: its gradients cannot be replaced",
                                node->def->name, node->scope->path);

@@ -6,7 +6,7 @@
 #include "ir/uses.h"
 
 /* Looking for one. */
-typedef struct twin_looking {
+typedef struct backward_search {
     const sf_graph *graph;
     const sf_subgraph *part;
     bool *within; /* by node: it is of the backward pass of the part */
@@ -20,16 +20,16 @@ typedef struct twin_looking {
     sf_arena *arena;
     sf_loc loc;
     sf_diag *diag;
-} twin_looking;
+} backward_search;
 
-static inline bool twin_is_within(const twin_looking *l, sf_value value)
+static inline bool backward_is_within(const backward_search *l, sf_value value)
 {
     uint32_t maker = l->graph->values[value].node;
     return maker != SF_NONE && l->within[maker];
 }
 
 /* A gradient that comes from behind the part. */
-static inline bool twin_comes_in(const twin_looking *l, sf_value value)
+static inline bool backward_comes_in(const backward_search *l, sf_value value)
 {
     const sf_node *maker = sf_maker(l->graph, value);
     return maker && !l->within[maker->id] && !l->fixed[maker->id] && maker->phase == SF_BACKWARD;
@@ -37,12 +37,12 @@ static inline bool twin_comes_in(const twin_looking *l, sf_value value)
 
 /* What reads nothing of a subgraph's but results, or inputs that others read too, beside a gradient from elsewhere, may be of those
  * who read the same: with these, it is left to them. */
-enum { TWIN_NOT_BY_RESULTS = 1, TWIN_NOT_BY_INPUTS = 2, TWIN_DOUBTS = 4 };
+enum { BACKWARD_NOT_BY_RESULTS = 1, BACKWARD_NOT_BY_INPUTS = 2, BACKWARD_DOUBTS = 4 };
 
 /* Sets `within` for a subgraph. */
-void twin_mark_subgraph(twin_looking *l, int doubts);
+void backward_mark_subgraph(backward_search *l, int doubts);
 
-/* Values between its ends that the rest of the forward pass reads have gradients from there, which are not known: SF_EWRONG. */
-sf_status twin_check_inside(const twin_looking *l);
+/* Values between its ends that the rest of the forward pass reads have gradients from there, which are not known: SF_EMISMATCH. */
+sf_status backward_check_inside(const backward_search *l);
 
 #endif

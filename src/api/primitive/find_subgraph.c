@@ -95,7 +95,7 @@ static sf_status mark_traced(struct finding *job)
         return fail_module(job);
     for (size_t m = 0; m < count; m++) {
         if (!is_traced_module(list, modules[m])) {
-            sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
+            sf_fail(job->diag, SF_EMISMATCH, SF_NOWHERE,
                     "%s is not traced: its ops cannot be told apart yet", modules[m]);
             return sf_hint(job->diag, "trace it first");
         }
@@ -323,7 +323,7 @@ static sf_status keep_module(struct finding *job, const char *module, const bool
     border all = {.within = within, .fixed = fixed, .forward = true};
     sf_subgraph found = subgraph_within(job, &all, uses);
     if (found.noutputs == 0)
-        return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(job->diag, SF_EMISMATCH, SF_NOWHERE,
                        "nothing that %s computes is read by other modules of the forward pass",
                        module);
     put_parameters_last(graph, found.inputs, found.ninputs);
@@ -452,7 +452,7 @@ sf_status sf_check_subgraphs(const sf_primitives *list, const sf_primitive *said
             return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "there is no subgraph %d",
                            said->subgraphs[i]);
         if (found->graph != list->graph) {
-            sf_fail(diag, SF_EWRONG, sf_said_at(said),
+            sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                     "the subgraph was found before the step was changed");
             return sf_hint(diag, "find it again");
         }

@@ -42,7 +42,7 @@ static sf_status stretch(building *b, const char *op, sf_value value, const sf_t
     for (int d = 0; d < from->rank; d++) {
         int at = d + to->rank - from->rank;
         if (at < 0 || (from->dims[d] != to->dims[at] && from->dims[d] != 1))
-            return sf_fail(b->diag, SF_EWRONG, SF_NOWHERE, "%s: %s does not stretch to %s", op,
+            return sf_fail(b->diag, SF_EMISMATCH, SF_NOWHERE, "%s: %s does not stretch to %s", op,
                            sf_type_text(from, ours), sf_type_text(to, theirs));
         same = same && from->dims[d] == to->dims[at];
         dims[d] = at;
@@ -85,7 +85,7 @@ static sf_status take_operands(building *b, const sf_sketch_node *node, sf_value
     bool pointwise = node->def->factors == sf_factors_pointwise;
     sf_pool *pool = b->emitter->graph->pool;
     if (!widest)
-        return sf_fail(b->diag, SF_EWRONG, SF_NOWHERE, "%s: numbers alone have no type",
+        return sf_fail(b->diag, SF_EMISMATCH, SF_NOWHERE, "%s: numbers alone have no type",
                        node->def->name);
     sf_dtype dtype = find_dtype(b, node, widest->dtype);
     for (int i = 0; i < node->noperands; i++) {
@@ -186,7 +186,7 @@ sf_status sf_fragment_build(const sf_sketch *sketch, sf_emitter *emitter, const 
     for (int r = 0; r < sketch->nresults; r++) {
         out[r] = b.values[sketch->results[r]];
         if (out[r] == SF_NONE)
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "a number alone has no type");
+            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "a number alone has no type");
     }
     return SF_OK;
 }

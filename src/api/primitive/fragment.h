@@ -5,7 +5,7 @@
 #include "front/normal.h"
 #include "match/sketch.h"
 
-/* Adds what the sketch says on these inputs, where the emitter stands; `out` has one value for each of its results. SF_EWRONG
+/* Adds what the sketch says on these inputs, where the emitter stands; `out` has one value for each of its results. SF_EMISMATCH
  * where types do not go together. */
 sf_status sf_fragment_build(const sf_sketch *sketch, sf_emitter *emitter, const sf_value *inputs,
                             sf_diag *diag, sf_value *out);

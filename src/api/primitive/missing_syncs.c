@@ -59,7 +59,7 @@ static sf_status tell(const sf_primitives *list, const sf_entry *shard, const sf
         sf_hint(diag, "they are added right behind it; say so, sync(\"forward\")");
         return SF_OK;
     }
-    sf_fail(diag, SF_EWRONG, sf_said_at(said), words, node->scope->path, said->axis);
+    sf_fail(diag, SF_EMISMATCH, sf_said_at(said), words, node->scope->path, said->axis);
     return sf_hint(diag,
                    "the schedule is strict: say it, sync(\"forward\"), of that module or of one "
                    "that it is in");

@@ -38,7 +38,7 @@ static sf_status check_axis(const sf_primitives *list, const sf_primitive *said,
         int axis = sf_mesh_axis(&mesh, sf_str_of(said->axis));
         *size = axis >= 0 ? mesh.axes[axis].size : 0;
         if (axis < 0)
-            status = sf_fail(diag, SF_EWRONG, sf_said_at(said), "the mesh %s has no axis \"%s\"",
+            status = sf_fail(diag, SF_EMISMATCH, sf_said_at(said), "the mesh %s has no axis \"%s\"",
                              sf_find_setting(list, "mesh")->said.value, said->axis);
     }
     sf_arena_free(&arena);
@@ -76,7 +76,7 @@ static sf_status check_tied(const sf_primitives *list, const sf_parameter *param
         for (size_t p = 0; p < entry->nparams; p++)
             if (entry->params[p] == param && entry->said.dim != said->dim) {
                 sf_fail(
-                    diag, SF_EWRONG, sf_said_at(said),
+                    diag, SF_EMISMATCH, sf_said_at(said),
                     "%s is sharded along dimension %d over %s %s, by %s, and cannot be along %d, "
                     "too",
                     param->path, entry->said.dim, said->axis, place_of(&entry->said, place),
@@ -95,13 +95,13 @@ static sf_status check_even(const sf_primitives *list, const sf_parameter *param
     const sf_type *type = sf_argument_type(list->graph, param->argument);
     char text[SF_TYPE_TEXT];
     if (said->dim < 0 || said->dim >= type->rank)
-        return sf_fail(diag, SF_EWRONG, sf_said_at(said),
+        return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                        "%s, %s, has no dimension %d; they count from 0", param->path,
                        sf_type_text(type, text), said->dim);
     int64_t parts = count_parts(list, param, said) * (size > 0 ? size : 1);
     if (type->dims[said->dim] % parts == 0)
         return SF_OK;
-    return sf_fail(diag, SF_EWRONG, sf_said_at(said),
+    return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                    "%s, %s: dimension %d, of %" PRId64 ", does not divide into %" PRId64
                    " equal parts over %s",
                    param->path, sf_type_text(type, text), said->dim, type->dims[said->dim], parts,
@@ -148,7 +148,7 @@ static bool has_shard(const sf_primitives *list, const sf_primitive *said, const
 sf_status sf_fail_in_loop(const sf_primitive *said, const char *path, const sf_node *loop,
                           sf_diag *diag)
 {
-    sf_fail(diag, SF_EWRONG, sf_said_at(said),
+    sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
             "%s is computed inside of a loop of the step, at line %" PRIu32
             " of its text: nothing of it can be told apart from the other turns",
             path, loop->loc.line);
@@ -163,7 +163,7 @@ static sf_status check_computes(const sf_primitives *list, const sf_entry *entry
         const sf_node *loop = sf_find_loop_around(list, entry->modules[m]);
         if (loop)
             return sf_fail_in_loop(&entry->said, entry->modules[m], loop, diag);
-        return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+        return sf_fail(diag, SF_EMISMATCH, sf_said_at(&entry->said),
                        "%s holds parameters, and nothing of the forward pass is computed in it",
                        entry->modules[m]);
     }
@@ -187,7 +187,7 @@ static sf_status check_sync(const sf_primitives *list, const sf_entry *entry, sf
     SF_TRY(check_computes(list, entry, diag));
     for (size_t m = 0; m < entry->nmodules; m++)
         if (!has_shard(list, said, entry->modules[m])) {
-            sf_fail(diag, SF_EWRONG, sf_said_at(said),
+            sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                     "%s has no parameter that is sharded over %s: there is nothing to sync",
                     entry->modules[m], said->axis);
             return sf_hint(diag, "shard one first");
@@ -208,7 +208,7 @@ static sf_status fail_twice(const sf_primitive *said, const char *what, const sf
                             sf_diag *diag)
 {
     char place[256];
-    return sf_fail(diag, SF_EWRONG, sf_said_at(said), "%s is said %s: undo that first", what,
+    return sf_fail(diag, SF_EMISMATCH, sf_said_at(said), "%s is said %s: undo that first", what,
                    place_of(other, place));
 }
 
@@ -244,7 +244,7 @@ static sf_status check_setting(const sf_primitives *list, const sf_entry *entry,
     const sf_primitive *said = &entry->said;
     const sf_entry *before = sf_find_setting(list, said->name);
     const sf_entry *split = find_kind(list, SF_PRIMITIVE_PIPELINE_SPLIT);
-    const sf_entry *again = find_kind(list, SF_PRIMITIVE_CHECKPOINT);
+    const sf_entry *recomputed = find_kind(list, SF_PRIMITIVE_CHECKPOINT);
     if (!is_one_of(said->name, settings))
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "there is nothing to set by \"%s\"",
                        said->name);
@@ -252,10 +252,10 @@ static sf_status check_setting(const sf_primitives *list, const sf_entry *entry,
         return fail_twice(said, said->name, &before->said, diag);
     if (split && strcmp(said->name, "stages") == 0)
         return fail_twice(said, "where stages begin", &split->said, diag);
-    if (again && strcmp(said->name, "recompute") == 0)
-        return fail_twice(said, "what is computed again", &again->said, diag);
+    if (recomputed && strcmp(said->name, "recompute") == 0)
+        return fail_twice(said, "what is computed again", &recomputed->said, diag);
     if (strcmp(said->name, "mesh") == 0 && find_kind(list, SF_PRIMITIVE_SHARD))
-        return sf_fail(diag, SF_EWRONG, sf_said_at(said),
+        return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                        "the mesh is said before what is sharded over it");
     if (strcmp(said->name, "mesh") == 0)
         return check_mesh(said, diag);
@@ -295,7 +295,7 @@ static sf_status check_split(const sf_primitives *list, const sf_entry *entry, s
         *slash = '\0';
         const sf_entry *trace = sf_find_leaf_around(list, above);
         if (trace)
-            return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+            return sf_fail(diag, SF_EMISMATCH, sf_said_at(&entry->said),
                            "%s is in %s, a leaf of the trace of %s %s: no stage begins inside of "
                            "what is not looked into",
                            entry->modules[m], above, trace->said.module,
@@ -321,7 +321,7 @@ static sf_status check_fork(const sf_primitives *list, const sf_entry *entry, sf
     SF_TRY(check_computes(list, entry, diag));
     for (size_t m = 0; m < entry->nmodules; m++)
         if (!draws(list, entry->modules[m]))
-            return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+            return sf_fail(diag, SF_EMISMATCH, sf_said_at(&entry->said),
                            "%s draws no random numbers: there is nothing to fork",
                            entry->modules[m]);
     return SF_OK;
@@ -346,7 +346,7 @@ static sf_status check_fuse(const sf_primitives *list, const sf_entry *entry, sf
             const sf_node *node = part->graph->nodes[part->nodes[n]];
             if (node->def->factors != sf_factors_pointwise && !sf_is(node, SF_OP_REDUCE) &&
                 !sf_is(node, SF_OP_BROADCAST_IN_DIM) && !sf_is(node, SF_OP_CONSTANT))
-                return sf_fail(diag, SF_EWRONG, sf_said_at(said),
+                return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                                "%s in %s does not go into a loop over elements", node->def->name,
                                node->scope->path);
         }

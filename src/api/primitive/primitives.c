@@ -298,7 +298,7 @@ static sf_status undo_replaced(const struct undoing *job, sf_primitives *without
     const sf_primitives *list = job->list;
     for (size_t i = job->index + 1; i < list->nentries; i++)
         if (list->entries[i].said.kind != SF_PRIMITIVE_ANNOTATE)
-            return sf_fail(job->diag, SF_EWRONG, sf_said_at(&list->entries[i].said),
+            return sf_fail(job->diag, SF_EMISMATCH, sf_said_at(&list->entries[i].said),
                            "this comes behind the replacement, and is undone first");
     without->graph = list->base;
     for (size_t i = 0; i < job->index; i++)

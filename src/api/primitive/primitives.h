@@ -89,7 +89,7 @@ const sf_node *sf_find_loop_around(const sf_primitives *list, const char *path);
 sf_status sf_fail_in_loop(const sf_primitive *said, const char *path, const sf_node *loop,
                           sf_diag *diag);
 
-/* Tells of sums in parts that no sync puts together: a warning or, of a strict schedule, SF_EWRONG. */
+/* Tells of sums in parts that no sync puts together: a warning or, of a strict schedule, SF_EMISMATCH. */
 sf_status sf_check_syncs(const sf_primitives *list, const sf_plan *plan, sf_diag *diag);
 
 /* Makes the step in which the entry has replaced what it says. */

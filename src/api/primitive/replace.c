@@ -92,7 +92,7 @@ static sf_status check_signature(const sf_graph *from, const sf_emitter *emitter
     char ours[SF_TYPE_TEXT], theirs[SF_TYPE_TEXT];
     sf_loc loc = {.file = job->file->path};
     if ((int)from->top->narguments != job->ninputs) {
-        sf_fail(diag, SF_EWRONG, loc, "it takes %u arguments, and the %s has %d inputs",
+        sf_fail(diag, SF_EMISMATCH, loc, "it takes %u arguments, and the %s has %d inputs",
                 from->top->narguments, job->what, job->ninputs);
         return hint_signature(job->part, diag);
     }
@@ -101,14 +101,14 @@ static sf_status check_signature(const sf_graph *from, const sf_emitter *emitter
                       *have = sf_type_of(emitter->graph, inputs[i]);
         if (want == have)
             continue;
-        sf_fail(diag, SF_EWRONG, loc, "its argument %d is %s, and the input of the %s %s", i,
+        sf_fail(diag, SF_EMISMATCH, loc, "its argument %d is %s, and the input of the %s %s", i,
                 sf_type_text(want, theirs), job->what, sf_type_text(have, ours));
         return hint_signature(job->part, diag);
     }
     if ((int)from->top->nresults == job->nresults)
         return SF_OK;
-    return sf_fail(diag, SF_EWRONG, loc, "it makes %u results, and the %s %d", from->top->nresults,
-                   job->what, job->nresults);
+    return sf_fail(diag, SF_EMISMATCH, loc, "it makes %u results, and the %s %d",
+                   from->top->nresults, job->what, job->nresults);
 }
 
 static sf_status build_file(const void *context, sf_emitter *emitter, const sf_value *inputs,
@@ -130,7 +130,7 @@ static sf_status check_sketch(const sf_primitive *said, const file_part *job,
 {
     if (sketch->ninputs == job->ninputs && sketch->nresults == job->nresults)
         return SF_OK;
-    sf_fail(diag, SF_EWRONG, sf_said_at(said),
+    sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
             "the replacement has %d inputs and %d results, and the %s %d and %d", sketch->ninputs,
             sketch->nresults, job->what, job->ninputs, job->nresults);
     return hint_signature(job->part, diag);
@@ -140,7 +140,7 @@ static sf_status check_sketch(const sf_primitive *said, const file_part *job,
 typedef struct gradients {
     file_part file;
     const sf_sketch *sketch; /* or NULL: of the file */
-    sf_twin twin;
+    sf_backward_part backward;
     sf_value *wanted;      /* those of the twin that there are, */
     uint32_t *readers;     /* and who reads them */
     const sf_type **types; /* of all inputs that are floats */
@@ -154,16 +154,16 @@ static sf_status build_gradients(const void *context, sf_emitter *emitter, const
     const gradients *job = context;
     char ours[SF_TYPE_TEXT], theirs[SF_TYPE_TEXT];
     const sf_value *others = inputs + job->file.ninputs;
-    sf_value *made = SF_ARRAY(job->arena, job->twin.ngradients + 1, sf_value);
+    sf_value *made = SF_ARRAY(job->arena, job->backward.ngradients + 1, sf_value);
     SF_TRY(job->sketch ? sf_fragment_build(job->sketch, emitter, inputs, diag, made)
                        : build_file(&job->file, emitter, inputs, diag, made));
-    for (int g = 0; g < job->twin.ngradients; g++) {
+    for (int g = 0; g < job->backward.ngradients; g++) {
         const sf_type *type = sf_type_of(emitter->graph, made[g]);
         if (type != job->types[g])
-            return sf_fail(diag, SF_EWRONG, job->loc,
+            return sf_fail(diag, SF_EMISMATCH, job->loc,
                            "gradient %d of the replacement is %s, and what it is of %s", g + 1,
                            sf_type_text(type, ours), sf_type_text(job->types[g], theirs));
-        const sf_gradient *gradient = &job->twin.gradients[g];
+        const sf_gradient *gradient = &job->backward.gradients[g];
         for (int o = 0; o < gradient->nothers; o++)
             made[g] =
                 sf_emit_one(emitter, SF_OP_ADD, 2, (sf_value[]){made[g], *others++}, NULL, type);
@@ -197,32 +197,32 @@ static sf_status list_gradients(const sf_primitive *said, const sf_subgraph *of,
     job->sketch = sketch;
     job->arena = arena;
     job->loc = sf_said_at(said);
-    SF_TRY(sf_find_twin(of, job->loc, arena, diag, &job->twin));
-    int ninputs = of->ninputs + job->twin.ncotangents, nall = ninputs, count = 0;
-    for (int g = 0; g < job->twin.ngradients; g++)
-        nall += job->twin.gradients[g].nothers;
+    SF_TRY(sf_find_backward_part(of, job->loc, arena, diag, &job->backward));
+    int ninputs = of->ninputs + job->backward.ncotangents, nall = ninputs, count = 0;
+    for (int g = 0; g < job->backward.ngradients; g++)
+        nall += job->backward.gradients[g].nothers;
     sf_value *inputs = SF_ARRAY(arena, nall, sf_value), *others = inputs + ninputs;
-    job->wanted = SF_ARRAY(arena, job->twin.ngradients + 1, sf_value);
-    job->readers = SF_ARRAY(arena, job->twin.ngradients + 1, uint32_t);
-    job->types = SF_ARRAY(arena, job->twin.ngradients + 1, const sf_type *);
+    job->wanted = SF_ARRAY(arena, job->backward.ngradients + 1, sf_value);
+    job->readers = SF_ARRAY(arena, job->backward.ngradients + 1, uint32_t);
+    job->types = SF_ARRAY(arena, job->backward.ngradients + 1, const sf_type *);
     for (int i = 0, g = 0; i < of->ninputs; i++) {
         inputs[i] = of->inputs[i];
         const sf_type *type = sf_type_of(of->graph, of->inputs[i]);
         if (!sf_is_float(type->dtype))
             continue;
         job->types[g] = type;
-        if (job->twin.gradients[g].value != SF_NONE) {
-            job->readers[count] = job->twin.gradients[g].reader;
-            job->wanted[count++] = job->twin.gradients[g].value;
+        if (job->backward.gradients[g].value != SF_NONE) {
+            job->readers[count] = job->backward.gradients[g].reader;
+            job->wanted[count++] = job->backward.gradients[g].value;
         }
         g++;
     }
-    for (int c = 0; c < job->twin.ncotangents; c++)
-        inputs[of->ninputs + c] = job->twin.cotangents[c];
-    for (int g = 0; g < job->twin.ngradients; g++)
-        for (int o = 0; o < job->twin.gradients[g].nothers; o++)
-            *others++ = job->twin.gradients[g].others[o];
-    job->file = (file_part){file, of, ninputs, job->twin.ngradients, "backward pass"};
+    for (int c = 0; c < job->backward.ncotangents; c++)
+        inputs[of->ninputs + c] = job->backward.cotangents[c];
+    for (int g = 0; g < job->backward.ngradients; g++)
+        for (int o = 0; o < job->backward.gradients[g].nothers; o++)
+            *others++ = job->backward.gradients[g].others[o];
+    job->file = (file_part){file, of, ninputs, job->backward.ngradients, "backward pass"};
     if (sketch)
         SF_TRY(check_sketch(said, &job->file, sketch, diag));
     *out = begin_part(said, of, SF_BACKWARD);

@@ -33,7 +33,7 @@ static sf_status build_part(rewriting *r, int number);
 
 static sf_status fail_at(const rewriting *r, const sf_part *part, const char *what)
 {
-    return sf_fail(r->diag, SF_EWRONG, part->loc, "%s", what);
+    return sf_fail(r->diag, SF_EMISMATCH, part->loc, "%s", what);
 }
 
 static sf_status check_types(const rewriting *r, const sf_part *part, const sf_value *made)
@@ -43,7 +43,7 @@ static sf_status check_types(const rewriting *r, const sf_part *part, const sf_v
         const sf_type *old = sf_type_of(r->from, part->outputs[i]),
                       *new = sf_type_of(r->to, made[i]);
         if (old != new)
-            return sf_fail(r->diag, SF_EWRONG, part->loc,
+            return sf_fail(r->diag, SF_EMISMATCH, part->loc,
                            "the replacement makes %s as its result %d, in place of %s",
                            sf_type_text(new, after), i + 1, sf_type_text(old, before));
     }
@@ -108,7 +108,7 @@ static sf_status need(rewriting *r, sf_value value)
     if (r->map[value] != SF_NONE)
         return SF_OK;
     if (r->depth >= DEEPEST)
-        return sf_fail(r->diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(r->diag, SF_EMISMATCH, SF_NOWHERE,
                        "the subgraph reaches too far: its ends are %d ops apart", DEEPEST);
     r->depth++;
     sf_status status = SF_OK;

@@ -26,7 +26,7 @@ typedef struct sf_part {
     const void *context;
 } sf_part;
 
-/* *out is a graph of its own, arranged as import does. SF_EWRONG, at the part, where types differ, or where what a part makes
+/* *out is a graph of its own, arranged as import does. SF_EMISMATCH, at the part, where types differ, or where what a part makes
  * goes into it again. */
 sf_status sf_rewrite(const sf_graph *graph, int nparts, const sf_part *parts, sf_diag *diag,
                      sf_graph **out);

@@ -26,8 +26,8 @@ static void describe_task(const sf_task *task, sf_buf *out)
 {
     static const char *const passes[] = {"forward", "backward", "weights"};
     sf_buf_printf(out, "%s of %s", passes[task->pass], task->ops ? task->ops : "all");
-    if (task->turn != SF_EVERY)
-        sf_buf_printf(out, ", turn %d", task->turn);
+    if (task->microbatch != SF_EVERY)
+        sf_buf_printf(out, ", turn %d", task->microbatch);
     if (task->round > 0)
         sf_buf_printf(out, ", round %d", task->round);
 }
@@ -42,8 +42,8 @@ void sf_describe_space(const sf_primitive *said, sf_buf *out)
         sf_buf_printf(out, "assign %s to", ops);
         for (int i = 0; i < said->ndevices; i++)
             sf_buf_printf(out, " %d", said->devices[i]);
-        if (said->turn != SF_EVERY)
-            sf_buf_printf(out, ", turn %d", said->turn);
+        if (said->microbatch != SF_EVERY)
+            sf_buf_printf(out, ", turn %d", said->microbatch);
     } else {
         sf_buf_puts(out, "order ");
         describe_task(said->before, out);
@@ -73,7 +73,8 @@ static sf_status say(sf_space *space, const sf_primitive *said, sf_diag *diag)
         status = sf_trans(space, said->module, said->name, said->parts,
                           is_in_time(said) ? SF_IN_TIME : SF_IN_SPACE, &own);
     if (said->kind == SF_PRIMITIVE_ASSIGN)
-        status = sf_assign(space, said->module, said->turn, said->devices, said->ndevices, &own);
+        status =
+            sf_assign(space, said->module, said->microbatch, said->devices, said->ndevices, &own);
     if (said->kind == SF_PRIMITIVE_ORDER)
         status = sf_order(space, *said->before, *said->after, &own);
     return tell_at(said, status, &own, diag);
@@ -86,7 +87,7 @@ static sf_status make_space(const sf_primitives *list, const sf_entry *more, sf_
     const sf_entry *devices = sf_find_setting(list, "devices");
     *out = NULL;
     if (!devices) {
-        sf_fail(diag, SF_EWRONG, more ? sf_said_at(&more->said) : SF_NOWHERE,
+        sf_fail(diag, SF_EMISMATCH, more ? sf_said_at(&more->said) : SF_NOWHERE,
                 "a space has devices, and it is not said how many");
         return sf_hint(diag, "set them first: sheaf.space(4)");
     }

@@ -131,7 +131,7 @@ static void predict(const looking *l, sf_plan *plan)
 static sf_status fail_unfit(looking *l)
 {
     if (l->nalternatives > 0)
-        return sf_fail(l->diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(l->diag, SF_EMISMATCH, SF_NOWHERE,
                        "none of the %zu plans that the space leaves open fits into the memory of a "
                        "rank",
                        l->nalternatives);

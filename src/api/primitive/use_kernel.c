@@ -221,7 +221,7 @@ static sf_status check_loops(const sf_primitives *list, const sf_entry *entry,
         bool forward;
         if (has_kernel(graph, &trace, program, entry->modules[m], kernel, &forward))
             continue;
-        status = sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+        status = sf_fail(diag, SF_EMISMATCH, sf_said_at(&entry->said),
                          "%s has no %s that is one loop in the %s pass", name_of(entry->modules[m]),
                          entry->said.kernel, forward ? "backward" : "forward");
         if (forward && graph->kernels == SF_KERNELS_BEST)
@@ -247,11 +247,11 @@ static sf_status fail_missing(const sf_primitive *said, const char *module,
                               sf_kernel_choice kernels, sf_diag *diag)
 {
     if (kernels == SF_KERNELS_NONE)
-        return sf_fail(diag, SF_EWRONG, sf_said_at(said),
+        return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                        "no kernels are wanted, as the schedule says: kernels(\"none\")");
-    sf_fail(diag, SF_EWRONG, sf_said_at(said), "%s has no %s that a kernel stands for",
+    sf_fail(diag, SF_EMISMATCH, sf_said_at(said), "%s has no %s that a kernel stands for",
             name_of(module), said->kernel);
-    return kernels == SF_KERNELS_ALL ? SF_EWRONG : sf_hint(diag, "%s", may_ask);
+    return kernels == SF_KERNELS_ALL ? SF_EMISMATCH : sf_hint(diag, "%s", may_ask);
 }
 
 sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)

@@ -53,7 +53,7 @@ static sf_status call_user(const sf_user_primitive *user, int (*function)(sf_use
          i++)
         if (call->diag->messages[i].status != SF_OK)
             return call->diag->messages[i].status;
-    return sf_fail(call->diag, SF_EWRONG, at, "%s: %s", user->name,
+    return sf_fail(call->diag, SF_EMISMATCH, at, "%s: %s", user->name,
                    *call->reason ? call->reason : "it does not apply here");
 }
 

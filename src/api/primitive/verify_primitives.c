@@ -55,7 +55,7 @@ static bool differs_with(struct blaming *job, size_t count)
     sf_status status = compare(&part, plan, job->verify, NULL, &report);
     sf_verify_free(report);
     sf_plan_free(plan);
-    return status == SF_EWRONG;
+    return status == SF_EMISMATCH;
 }
 
 static sf_status blame(void *context)
@@ -83,11 +83,11 @@ static sf_status name_culprit(const sf_primitives *list, const sf_pin_options *o
     SF_TRY(sf_guarded(blame, &job, diag));
     sf_arena_free(&job.arena);
     if (job.culprit >= list->nentries)
-        return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                        "the step differs on these ranks before any primitive is applied");
     *culprit = (int)job.culprit;
     const sf_entry *entry = &list->entries[job.culprit];
-    return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+    return sf_fail(diag, SF_EMISMATCH, sf_said_at(&entry->said),
                    "from this primitive on the step differs from the unsplit one: %s", entry->text);
 }
 
@@ -102,7 +102,7 @@ sf_status sf_primitives_verify(const sf_primitives *list, const sf_pin_options *
     sf_status status = sf_plan_check(plan, list->graph, 0, diag);
     if (status == SF_OK) {
         status = compare(list, plan, verify, diag, out);
-        if (status == SF_EWRONG)
+        if (status == SF_EMISMATCH)
             status = name_culprit(list, options, verify, diag, culprit);
     }
     sf_plan_free(plan);

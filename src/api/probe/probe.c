@@ -81,7 +81,7 @@ sf_status sf_probe_graph(const sf_probe *probe, const sf_graph *graph, int count
     sf_status status = sf_runner_open(graph, &options, meter->diag, &step.runner);
     size_t made = status == SF_OK ? step.runner.program->ninsts : 0;
     if (status == SF_OK && (made == 0 || (count > 0 && made != (size_t)count)))
-        status = sf_fail(meter->diag, SF_EWRONG, SF_NOWHERE,
+        status = sf_fail(meter->diag, SF_EMISMATCH, SF_NOWHERE,
                          "a step to be measured became %zu instructions, not %d", made, count);
     if (status == SF_OK)
         status = time_step(probe, &step, &seconds);

@@ -24,7 +24,7 @@ typedef struct sf_probed {
     double folds, runs;  /* and of all of them, these (cluster/cost_model.h) */
 } sf_probed;
 
-/* Of a text; SF_EWRONG where it became another number of instructions than `count`, 0: any. */
+/* Of a text; SF_EMISMATCH where it became another number of instructions than `count`, 0: any. */
 sf_status sf_probe_text(const sf_probe *probe, const sf_buf *text, int count, sf_probed *out);
 
 /* The same of a graph. */

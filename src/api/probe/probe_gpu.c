@@ -208,17 +208,17 @@ static sf_status measure_chain(const sf_probe *probe, int64_t count, const char 
 
 /* Folds along a dimension that is not the last: long ones say what an element takes, short ones what a row does; and windows, by
  * what each sees. */
-static sf_status measure_turned(const sf_probe *probe, int64_t count, sf_device_kind *kind)
+static sf_status measure_transposed(const sf_probe *probe, int64_t count, sf_device_kind *kind)
 {
     enum { CHANNELS = 128, IMAGES = 64, SHORT = 49, SIDE = 32 };
     int64_t rows = count / CHANNELS, images = rows >= SHORT * IMAGES ? IMAGES : 2;
     sf_probed probed;
-    SF_TRY(probe_text(probe, sf_text_turned(images, rows / images, CHANNELS), 0, &probed));
-    kind->turned = probed.folds > 0 ? probed.all / probed.folds : 0;
+    SF_TRY(probe_text(probe, sf_text_transposed(images, rows / images, CHANNELS), 0, &probed));
+    kind->transposed = probed.folds > 0 ? probed.all / probed.folds : 0;
     images = rows > 2 * SHORT ? rows / SHORT : 2;
-    SF_TRY(probe_text(probe, sf_text_turned(images, SHORT, CHANNELS), 0, &probed));
-    double rest = fmax(0, probed.all - kind->turned * probed.folds);
-    kind->turned_run = probed.runs > 0 ? rest / probed.runs : 0;
+    SF_TRY(probe_text(probe, sf_text_transposed(images, SHORT, CHANNELS), 0, &probed));
+    double rest = fmax(0, probed.all - kind->transposed * probed.folds);
+    kind->transposed_run = probed.runs > 0 ? rest / probed.runs : 0;
     images = rows / (SIDE * SIDE);
     SF_TRY(probe_text(probe,
                       images > 0 ? sf_text_windows(images, SIDE, CHANNELS)
@@ -249,7 +249,7 @@ static sf_status measure_passes(const sf_probe *probe, sf_device_kind *kind)
     int64_t side = (int64_t)sqrt((double)count);
     SF_TRY(probe_text(probe, sf_text_transpose(side), 1, &probed));
     kind->strided = probed.all / (double)(side * side);
-    return measure_turned(probe, count, kind);
+    return measure_transposed(probe, count, kind);
 }
 
 /* Units */

@@ -216,7 +216,7 @@ sf_buf sf_text_convolutions(const char *type, const sf_text_images *images, sf_t
     return sf_text_finish(&text);
 }
 
-sf_buf sf_text_turned(int64_t images, int64_t pixels, int64_t channels)
+sf_buf sf_text_transposed(int64_t images, int64_t pixels, int64_t channels)
 {
     sf_step_text text = {0};
     char type[TYPE], result[TYPE];

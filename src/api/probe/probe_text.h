@@ -39,7 +39,7 @@ sf_buf sf_text_transpose(int64_t side);
 sf_buf sf_text_border(int64_t side);
 
 /* Sums over pixels of images whose channels are last; the largest of each window of 3 x 3 in such an image. */
-sf_buf sf_text_turned(int64_t images, int64_t pixels, int64_t channels);
+sf_buf sf_text_transposed(int64_t images, int64_t pixels, int64_t channels);
 sf_buf sf_text_windows(int64_t images, int64_t side, int64_t channels);
 
 /* Convolutions with a window of 3 x 3, channels last, over images as large as their results, and what follows from such. */

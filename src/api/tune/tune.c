@@ -187,8 +187,8 @@ static bool tell_listener(const sf_tuning *tuning, const sf_trial *trial)
 /* Makes one trial, or takes it from the log. */
 static sf_status make_trial(sf_tuning *tuning, size_t point, sf_trial *trial)
 {
-    if (tuning->told[point].setting)
-        *trial = tuning->told[point];
+    if (tuning->simulated[point].setting)
+        *trial = tuning->simulated[point];
     else
         SF_TRY(try_point(tuning, point, trial));
     trial->setting = tuning->at[point].text;
@@ -213,7 +213,7 @@ static sf_status make_trials(sf_tuning *tuning, sf_tuner *tuner)
         if (report->best < 0 ? isfinite(trial.seconds)
                              : trial.seconds < report->trials[report->best].seconds)
             report->best = report->ntrials - 1;
-        sf_tuner_tell(tuner, point, (sf_told){.seconds = trial.seconds, .memory = share});
+        sf_tuner_observe(tuner, point, (sf_observed){.seconds = trial.seconds, .memory = share});
         more = tell_listener(tuning, &trial);
     }
     return SF_OK;
@@ -228,10 +228,10 @@ static sf_status fail_unfit(const sf_tuning *tuning)
         why = why ? why : report->trials[i].why;
         pruned += report->trials[i].pruned;
     }
-    sf_fail(tuning->diag, SF_EWRONG, SF_NOWHERE,
+    sf_fail(tuning->diag, SF_EMISMATCH, SF_NOWHERE,
             "of %d settings that were looked at, none can be: %d do not fit", report->ntrials,
             pruned);
-    return why ? sf_hint(tuning->diag, "one of them: %s", why) : SF_EWRONG;
+    return why ? sf_hint(tuning->diag, "one of them: %s", why) : SF_EMISMATCH;
 }
 
 static sf_status make_best(sf_tuning *tuning)
@@ -251,7 +251,7 @@ static sf_status tune(sf_tuning *tuning)
     tuning->report = &kept->report;
     tuning->report->best = -1;
     SF_TRY(sf_tuning_find_points(tuning));
-    tuning->told = SF_ARRAY(&tuning->arena, tuning->points.count, sf_trial);
+    tuning->simulated = SF_ARRAY(&tuning->arena, tuning->points.count, sf_trial);
     sf_tuner *tuner = sf_tuner_new(tuning->options.algorithm, &tuning->points, tuning->options.seed,
                                    &tuning->arena);
     if (!tuner)

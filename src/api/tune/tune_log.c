@@ -49,7 +49,7 @@ static void take_trial(sf_tuning *tuning, const sf_json *line)
     for (size_t p = 0; p < tuning->points.count; p++)
         if (sf_str_is(setting, tuning->at[p].text)) {
             trial.setting = tuning->at[p].text;
-            tuning->told[p] = trial;
+            tuning->simulated[p] = trial;
         }
 }
 

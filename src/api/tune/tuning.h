@@ -29,7 +29,7 @@ typedef struct sf_tuning {
     sf_tune_report *report;
     sf_point *at;
     sf_points points;
-    sf_trial *told; /* by point: as the log has it; `setting` is NULL where it does not */
+    sf_trial *simulated; /* by point: as the log has it; `setting` is NULL where it does not */
     sf_trial *trials;
     size_t capacity;
     sf_cluster *own; /* where the caller has none */

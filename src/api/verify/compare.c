@@ -192,17 +192,17 @@ static void find_unstable_floats(const sf_comparison *in, uint32_t result, struc
     }
 }
 
-void sf_find_unstable(const sf_comparison *in, float *const *spread, sf_arena *arena,
+void sf_find_unstable(const sf_comparison *in, float *const *noise, sf_arena *arena,
                       sf_unstable *out)
 {
     const struct before *before = find_before(in, arena);
     for (uint32_t i = 0; i < in->graph->top->nresults; i++) {
         const sf_type *type = in->theirs[i].type;
-        out[i] = (sf_unstable){.at = spread[i]};
+        out[i] = (sf_unstable){.at = noise[i]};
         if (sf_is_inexact(type->dtype))
             find_unstable_floats(in, i, before[i], &out[i]);
         for (int64_t k = 0; k < type->count && !sf_is_inexact(type->dtype); k++)
-            count_unstable((double)spread[i][k], 0, &out[i]);
+            count_unstable((double)noise[i][k], 0, &out[i]);
     }
 }
 
@@ -242,12 +242,12 @@ struct walk {
 };
 
 /* Whether noise moves the element as far. No noise excuses an infinity, or what is no number, where there should be one. */
-static bool within_spread(const struct walk *walk, int64_t index, double difference)
+static bool within_noise(const struct walk *walk, int64_t index, double difference)
 {
     if (!walk->unstable || walk->unstable->at[index] == 0 || !isfinite(difference))
         return false;
-    double spread = (double)walk->unstable->at[index];
-    return isinf(spread) || difference <= SF_SPREAD_FACTOR * spread;
+    double noise = (double)walk->unstable->at[index];
+    return isinf(noise) || difference <= SF_NOISE_FACTOR * noise;
 }
 
 /* State that is not updated at all is not what noise does, however much that does. */
@@ -278,7 +278,7 @@ static void excuse(struct walk *walk, double error, int64_t index, int64_t local
 /* False where the element is excused, or may be: that depends on how many there are. */
 static bool judge(struct walk *walk, double error, double difference, int64_t index, int64_t local)
 {
-    if (within_spread(walk, index, difference)) {
+    if (within_noise(walk, index, difference)) {
         if (error <= walk->tolerance)
             keep_worst(&walk->worst, error, index, local);
         else
@@ -286,7 +286,7 @@ static bool judge(struct walk *walk, double error, double difference, int64_t in
         return false;
     }
     if (error > walk->tolerance && walk->unstable &&
-        error <= SF_SPREAD_FACTOR * walk->unstable->largest) {
+        error <= SF_NOISE_FACTOR * walk->unstable->largest) {
         walk->nmissed++;
         walk->missed_squares += difference * difference;
         keep_worst(&walk->missed, error, index, local);

@@ -36,14 +36,14 @@ enum { SF_LARGEST_TO_MEAN = 5 };
 
 /* How many times its spread an element may differ, and a loss, where it is by chance in which step runs part; and of how
  * many elements that noise moves there may be one that noise has missed. */
-enum { SF_SPREAD_FACTOR = 2, SF_LOSS_SPREAD_FACTOR = 8, SF_UNSTABLE_TO_MISSED = 16 };
+enum { SF_NOISE_FACTOR = 2, SF_LOSS_NOISE_FACTOR = 8, SF_UNSTABLE_TO_MISSED = 16 };
 
 /* Fills one difference for each result, as include/sheaf/eval.h describes them; names live in the
  * arena. Returns the worst one, -1 when there are no results. */
 int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *out);
 
 /* One for each result, from the spread of its elements; neither `ours` nor `held` is looked at. */
-void sf_find_unstable(const sf_comparison *comparison, float *const *spread, sf_arena *arena,
+void sf_find_unstable(const sf_comparison *comparison, float *const *noise, sf_arena *arena,
                       sf_unstable *out);
 
 /* The result's own name, that of the argument it becomes, or its number. Lives in the arena. */

@@ -45,14 +45,14 @@ bool sf_finding_is_worse(sf_finding a, sf_finding b)
 }
 
 sf_finding sf_worst_loss(int count, const double *losses, const double *expected,
-                         const double *spread, double plain)
+                         const double *noise, double plain)
 {
     sf_finding worst = {.tolerance = plain};
     double so_far = 0;
     for (int i = 0; i < count; i++) {
-        so_far = fmax(so_far, spread[i]);
+        so_far = fmax(so_far, noise[i]);
         sf_finding next = {sf_relative_error(losses[i], expected[i], 0x1p-126),
-                           fmax(plain, SF_LOSS_SPREAD_FACTOR * so_far)};
+                           fmax(plain, SF_LOSS_NOISE_FACTOR * so_far)};
         if (sf_finding_is_worse(next, worst))
             worst = next;
     }

@@ -13,9 +13,9 @@ typedef struct sf_finding {
 bool sf_finding_is_worse(sf_finding a, sf_finding b);
 
 /* The worst of `count` losses. Runs that go their own ways differ more from step to step: what is allowed is `plain`, or
- * SF_LOSS_SPREAD_FACTOR times the largest spread, relative, of the steps so far. */
+ * SF_LOSS_NOISE_FACTOR times the largest spread, relative, of the steps so far. */
 sf_finding sf_worst_loss(int count, const double *losses, const double *expected,
-                         const double *spread, double plain);
+                         const double *noise, double plain);
 
 /* Each rank brings what is worst of each result, and of the losses; `report`, of whoever leads in its process, gets
  * what is worst of all, of equals on the first rank. The others have NULL. */

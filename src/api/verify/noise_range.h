@@ -10,9 +10,9 @@
 
 /* Of a step, most pairs of runs: more where products are narrowed, since what noise does is rounded again there, and a pair is less
  * often on both sides. */
-enum { SF_SPREAD_PAIRS = 2, SF_SPREAD_PAIRS_NARROWED = 4 };
+enum { SF_NOISE_PAIRS = 2, SF_NOISE_PAIRS_NARROWED = 4 };
 
-typedef struct sf_spread {
+typedef struct sf_noise_range {
     const sf_graph *step;
     float **at;   /* by result and element, of complex ones by part */
     int pairs;    /* that are in it */
@@ -25,26 +25,26 @@ typedef struct sf_spread {
     sf_runner_options options;
     sf_graph *noisy;
     sf_runner runner;
-} sf_spread;
+} sf_noise_range;
 
 /* `options` are those of the unsplit run. What is borrowed by the other functions lives in the arena. */
-void sf_spread_init(const sf_graph *step, const sf_runner_options *options, sf_arena *arena,
-                    sf_spread *out);
-void sf_spread_close(sf_spread *spread);
+void sf_noise_range_init(const sf_graph *step, const sf_runner_options *options, sf_arena *arena,
+                         sf_noise_range *out);
+void sf_noise_range_close(sf_noise_range *noise);
 
 /* Runs the noisy step, which stands for run number `run`, counted from 0, of those that differ in their noise: 2 k and
  * 2 k + 1 are a pair. `results`, one for each, are the engine's until the next run. */
-sf_status sf_spread_run(sf_spread *spread, const sf_tensor *arguments, int run, sf_tensor *results,
-                        sf_diag *diag);
+sf_status sf_noise_range_run(sf_noise_range *noise, const sf_tensor *arguments, int run,
+                             sf_tensor *results, sf_diag *diag);
 
 /* Most pairs for the runs that are judged. */
-int sf_spread_pairs(const sf_spread *spread);
+int sf_noise_range_pairs(const sf_noise_range *noise);
 
 /* Another step follows. */
-void sf_spread_clear(sf_spread *spread);
+void sf_noise_range_clear(sf_noise_range *noise);
 
 /* Widens the spread by another pair of runs; `expected` are the results without noise. */
-sf_status sf_spread_widen(sf_spread *spread, const sf_tensor *arguments, const sf_tensor *expected,
-                          sf_diag *diag);
+sf_status sf_noise_range_widen(sf_noise_range *noise, const sf_tensor *arguments,
+                               const sf_tensor *expected, sf_diag *diag);
 
 #endif

@@ -48,11 +48,11 @@ static sf_status start_from_file(sf_unsplit *run, const char *file, sf_diag *dia
 static sf_status draw_state(sf_unsplit *run, sf_arena *arena, sf_diag *diag)
 {
     const char **names = sf_clean_names(run->graph, arena);
-    sf_pieces pieces = sf_pieces_whole(run->graph, arena);
+    sf_rank_shards shards = sf_rank_shards_whole(run->graph, arena);
     sf_holder holder = {.tensors = run->split};
     sf_init_rules rules;
     SF_TRY(sf_init_parse(run->init, arena, diag, &rules));
-    return sf_init_random(&pieces, (const char *const *)names, &rules, run->seed, NULL, &holder,
+    return sf_init_random(&shards, (const char *const *)names, &rules, run->seed, NULL, &holder,
                           diag);
 }
 
@@ -190,7 +190,7 @@ sf_status sf_unsplit_step(sf_unsplit *run, bool same, sf_diag *diag)
     sf_status status = step_both(run, same, results, diag);
     sf_free(results);
     if (status == SF_OK && !isfinite(run->own_loss)) {
-        sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+        sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                 "the loss of the unsplit run is %g, with which nothing can be compared",
                 run->own_loss);
         return sf_hint(diag, "option against or option data may give it better numbers");

@@ -46,7 +46,7 @@ int sf_unsplit_count(const sf_unsplit *unsplit);
 sf_status sf_unsplit_batch(sf_unsplit *unsplit, int step, sf_diag *diag);
 
 /* A step from `split` and one from `own`, which goes on; where `same`, they are the same. A loss that is no
- * finite number is SF_EWRONG: it would agree with anything. */
+ * finite number is SF_EMISMATCH: it would agree with anything. */
 sf_status sf_unsplit_step(sf_unsplit *unsplit, bool same, sf_diag *diag);
 
 /* Whole results that become the state of `split`. */

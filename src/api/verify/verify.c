@@ -28,7 +28,7 @@ struct job {
     sf_tensor *next;
     sf_runner runner;
     sf_threads *threads;
-    sf_spread spread;
+    sf_noise_range noise;
     sf_precision precision;
 };
 
@@ -73,11 +73,11 @@ static sf_status compare_step(struct job *job)
     report->nresults = (int)count;
     for (int pairs = 0;; pairs++) {
         report->worst = sf_compare(&comparison, &job->out->arena, report->results);
-        if (sf_all_hold(job->graph, report->results) || pairs == sf_spread_pairs(&job->spread) ||
-            job->options.tolerance > 0)
+        if (sf_all_hold(job->graph, report->results) ||
+            pairs == sf_noise_range_pairs(&job->noise) || job->options.tolerance > 0)
             return SF_OK;
-        SF_TRY(sf_spread_widen(&job->spread, job->replay.arguments, job->results, job->diag));
-        sf_find_unstable(&comparison, job->spread.at, &job->arena, unstable);
+        SF_TRY(sf_noise_range_widen(&job->noise, job->replay.arguments, job->results, job->diag));
+        sf_find_unstable(&comparison, job->noise.at, &job->arena, unstable);
         comparison.unstable = unstable;
     }
 }
@@ -136,7 +136,7 @@ static sf_status run_steps(struct job *job)
 }
 
 /* A run from the start with noise in every step, and how far its losses come from ours. */
-static sf_status drift(struct job *job, int run, uint32_t loss, sf_tensor *noisy, double *spread)
+static sf_status drift(struct job *job, int run, uint32_t loss, sf_tensor *noisy, double *noise)
 {
     const sf_graph *graph = job->graph;
     const sf_verify_report *report = &job->out->report;
@@ -145,13 +145,13 @@ static sf_status drift(struct job *job, int run, uint32_t loss, sf_tensor *noisy
                                job->replay.arguments));
     for (int step = 0; step < report->nlosses; step++) {
         SF_TRY(sf_replay_batch(&job->replay, step, job->diag, &changed));
-        SF_TRY(sf_spread_run(&job->spread, job->replay.arguments, run, noisy, job->diag));
+        SF_TRY(sf_noise_range_run(&job->noise, job->replay.arguments, run, noisy, job->diag));
         for (uint32_t i = 0; i < graph->top->nresults; i++)
             memcpy(job->results[i].data, noisy[i].data, (size_t)sf_type_bytes(noisy[i].type));
         sf_carry_state(graph, job->results, job->replay.arguments);
         double error =
             sf_relative_error(sf_get_f64(&noisy[loss], 0), report->losses[step], 0x1p-126);
-        spread[step] = fmax(spread[step], error);
+        noise[step] = fmax(noise[step], error);
     }
     return SF_OK;
 }
@@ -160,17 +160,17 @@ static sf_status judge_losses(struct job *job)
 {
     sf_verify_report *report = &job->out->report;
     double plain = loss_tolerance_of(job);
-    double *spread = SF_ARRAY(&job->arena, report->nlosses, double);
+    double *noise = SF_ARRAY(&job->arena, report->nlosses, double);
     uint32_t loss = 0;
     sf_finding worst =
-        sf_worst_loss(report->nlosses, report->losses, report->expected_losses, spread, plain);
+        sf_worst_loss(report->nlosses, report->losses, report->expected_losses, noise, plain);
     if (worst.error > worst.tolerance && !(job->options.loss_tolerance > 0)) {
         sf_tensor *noisy = SF_ARRAY(&job->arena, job->graph->top->nresults, sf_tensor);
         SF_TRY(sf_find_loss(job->graph, job->diag, &loss));
-        for (int run = 0; run < 2 * sf_spread_pairs(&job->spread); run++)
-            SF_TRY(drift(job, run, loss, noisy, spread));
+        for (int run = 0; run < 2 * sf_noise_range_pairs(&job->noise); run++)
+            SF_TRY(drift(job, run, loss, noisy, noise));
         worst =
-            sf_worst_loss(report->nlosses, report->losses, report->expected_losses, spread, plain);
+            sf_worst_loss(report->nlosses, report->losses, report->expected_losses, noise, plain);
     }
     report->loss_error = worst.error;
     report->loss_tolerance = worst.tolerance;
@@ -185,7 +185,7 @@ static sf_status tell_wrong(const sf_verify_report *report, int wrong, sf_diag *
         snprintf(before, sizeof before, " (%.9g before the step)", worst->before);
     if (report->ranks > 0)
         snprintf(where, sizeof where, ", on rank %d in step %d", worst->rank, worst->step);
-    return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                    "%d of %d results differ; most of all %s, in element %" PRId64
                    "%s: %.9g, expected %.9g%s",
                    wrong, report->nresults, worst->name, worst->index, where, worst->ours,
@@ -201,8 +201,9 @@ sf_status sf_judge(sf_verify_report *report, sf_diag *diag)
     if (wrong > 0)
         status = tell_wrong(report, wrong, diag);
     if (!(report->loss_error <= report->loss_tolerance))
-        status = sf_fail(diag, SF_EWRONG, SF_NOWHERE, "the losses differ by %.3g, more than %.3g",
-                         report->loss_error, report->loss_tolerance);
+        status =
+            sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "the losses differ by %.3g, more than %.3g",
+                    report->loss_error, report->loss_tolerance);
     report->passed = status == SF_OK;
     return status;
 }
@@ -221,7 +222,7 @@ static sf_status verify_values(struct job *job)
     SF_TRY(compare_step(job));
     SF_TRY(run_steps(job));
     SF_TRY(judge_losses(job));
-    job->out->report.noisy_runs = job->spread.runs;
+    job->out->report.noisy_runs = job->noise.runs;
     return sf_judge(&job->out->report, job->diag);
 }
 
@@ -234,8 +235,8 @@ static sf_status verify_with_engine(struct job *job)
                                  .with = {.pool = job->threads, .precision = job->precision}};
     SF_TRY(sf_runner_open(job->graph, &options, job->diag, &job->runner));
     options.with.precision = SF_PRECISION_F32;
-    sf_spread_init(job->graph, &options, &job->arena, &job->spread);
-    job->spread.precision = job->precision;
+    sf_noise_range_init(job->graph, &options, &job->arena, &job->noise);
+    job->noise.precision = job->precision;
     return verify_values(job);
 }
 
@@ -244,12 +245,12 @@ static sf_status verify_guarded(void *context)
     struct job *job = context;
     sf_status status = verify_with_engine(job);
     sf_runner_close(&job->runner);
-    sf_spread_close(&job->spread);
+    sf_noise_range_close(&job->noise);
     if (job->results)
         sf_values_free(job->graph->top->nresults, job->results);
     sf_replay_close(&job->replay);
     sf_arena_free(&job->arena);
-    if (status != SF_OK && status != SF_EWRONG) {
+    if (status != SF_OK && status != SF_EMISMATCH) {
         sf_verify_free(job->out ? &job->out->report : NULL);
         job->out = NULL;
     }
@@ -271,7 +272,7 @@ sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_
     sf_status status = sf_guarded(verify_guarded, &job, diag);
     sf_threads_free(job.threads);
     sf_warn_loose(graph, diag);
-    if (status == SF_OK || status == SF_EWRONG)
+    if (status == SF_OK || status == SF_EMISMATCH)
         *out = &job.out->report;
     return status;
 }

@@ -12,7 +12,7 @@ typedef struct sf_owned_report {
     sf_arena arena;
 } sf_owned_report;
 
-/* Sets `passed`; SF_EWRONG with a message when a result or a loss is past its tolerance. */
+/* Sets `passed`; SF_EMISMATCH with a message when a result or a loss is past its tolerance. */
 sf_status sf_judge(sf_verify_report *report, sf_diag *diag);
 
 /* What sf_verify_plan does, and what tests make of it. */

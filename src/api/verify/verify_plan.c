@@ -37,9 +37,9 @@ struct shared {
     sf_unsplit unsplit;      /* the leader writes, the others read after the next agreement */
     const sf_program *first; /* the leader's, of its split run, written like `unsplit` */
     sf_tensor *ours;         /* results of the last step, put together from all ranks */
-    sf_spread spread;        /* of the step at hand, written like `unsplit` */
+    sf_noise_range noise;    /* of the step at hand, written like `unsplit` */
     sf_unstable *unstable;   /* by result, from the spread */
-    double *loss_spread;     /* by step, relative; likewise */
+    double *loss_noise;      /* by step, relative; likewise */
     bool moved;              /* a step of the unsplit run has changed a parameter; likewise */
     int steps;
     sf_owned_report *out;   /* the leader fills it in */
@@ -55,7 +55,7 @@ struct rank {
     bool leads; /* in its process */
     sf_threads *pool;
     sf_arena arena, scratch;
-    sf_pieces pieces; /* of arguments */
+    sf_rank_shards shards; /* of arguments */
     sf_local *local;
     sf_runner runner;
     sf_held *held;        /* by result */
@@ -77,7 +77,7 @@ static sf_status agree(struct rank *r, sf_status status, const char *what)
 static sf_status start_unsplit(struct rank *r)
 {
     struct shared *shared = r->shared;
-    return sf_runner_open(shared->trial.reference, &shared->spread.options, r->diag,
+    return sf_runner_open(shared->trial.reference, &shared->noise.options, r->diag,
                           &shared->unsplit.runner);
 }
 
@@ -98,7 +98,7 @@ static sf_status start_split(struct rank *r)
     struct shared *shared = r->shared;
     sf_runner_options options = {.engine = ranks_have_gpus(shared) ? "cuda" : NULL,
                                  .mesh = &shared->trial.plan->mesh,
-                                 .rank = r->pieces.rank,
+                                 .rank = r->shards.rank,
                                  .check = shared->options.check,
                                  .rewrite = *shared->trial.plan->passes.list ? rewrite : NULL,
                                  .context = r,
@@ -108,9 +108,9 @@ static sf_status start_split(struct rank *r)
                                           .precision = shared->precision,
                                           .comm = r->comm}};
     SF_TRY(
-        sf_local_new(shared->trial.graph, shared->trial.plan, r->pieces.rank, r->diag, &r->local));
+        sf_local_new(shared->trial.graph, shared->trial.plan, r->shards.rank, r->diag, &r->local));
     if (shared->trial.spoil)
-        shared->trial.spoil(shared->trial.context, r->local, r->pieces.rank);
+        shared->trial.spoil(shared->trial.context, r->local, r->shards.rank);
     SF_TRY(sf_runner_open(r->local->graph, &options, r->diag, &r->runner));
     if (r->leads)
         shared->first = r->runner.program;
@@ -132,10 +132,10 @@ static sf_status check_together(const struct rank *r)
 static sf_status cut_argument(const struct rank *r, uint32_t argument)
 {
     const sf_tensor *whole = &r->shared->unsplit.split[argument];
-    sf_tensor piece;
-    SF_TRY(sf_engine_lend(r->runner.engine, argument, true, r->diag, &piece));
-    sf_cut_piece(sf_pieces_runs(&r->pieces, argument), sf_dtype_get(whole->type->dtype)->bytes,
-                 whole->data, piece.data);
+    sf_tensor shard;
+    SF_TRY(sf_engine_lend(r->runner.engine, argument, true, r->diag, &shard));
+    sf_cut_shard(sf_rank_shards_runs(&r->shards, argument), sf_dtype_get(whole->type->dtype)->bytes,
+                 whole->data, shard.data);
     return sf_engine_give_back(r->runner.engine, argument, r->diag);
 }
 
@@ -145,8 +145,8 @@ static sf_status get_ready(struct rank *r)
     const sf_block *top = shared->trial.graph->top;
     SF_TRY(agree(r, r->leads ? start_unsplit(r) : SF_OK, "starting the unsplit run"));
     int rank = sf_comm_rank(r->comm);
-    r->pieces = (sf_pieces){shared->trial.graph, shared->trial.plan->mesh, rank,
-                            shared->trial.plan->arguments};
+    r->shards = (sf_rank_shards){shared->trial.graph, shared->trial.plan->mesh, rank,
+                                 shared->trial.plan->arguments};
     SF_TRY(agree(r, start_split(r), "starting the split run"));
     if (shared->options.check)
         SF_TRY(check_together(r));
@@ -167,11 +167,11 @@ static sf_status run_split(struct rank *r)
             SF_TRY(cut_argument(r, i));
     SF_TRY(sf_engine_step(r->runner.engine, r->diag));
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
-        sf_tensor piece;
-        SF_TRY(sf_engine_see(r->runner.engine, i, r->diag, &piece));
-        r->held[i] = (sf_held){sf_runs_of(result_layout(r, i), &r->pieces.mesh, r->pieces.rank,
+        sf_tensor shard;
+        SF_TRY(sf_engine_see(r->runner.engine, i, r->diag, &shard));
+        r->held[i] = (sf_held){sf_runs_of(result_layout(r, i), &r->shards.mesh, r->shards.rank,
                                           sf_result_type(graph, i)),
-                               piece.data};
+                               shard.data};
     }
     return SF_OK;
 }
@@ -179,11 +179,12 @@ static sf_status run_split(struct rank *r)
 static sf_status put_together(struct rank *r)
 {
     const sf_graph *graph = r->shared->trial.graph;
-    sf_pieces results = {graph, r->pieces.mesh, r->pieces.rank, r->shared->trial.plan->results};
+    sf_rank_shards results = {graph, r->shards.mesh, r->shards.rank,
+                              r->shared->trial.plan->results};
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
         const sf_tensor *whole = &r->shared->ours[i];
-        SF_TRY(sf_pieces_join(&results, i, r->held[i].data, whole->type, whole->data, r->comm,
-                              r->diag));
+        SF_TRY(sf_rank_shards_join(&results, i, r->held[i].data, whole->type, whole->data, r->comm,
+                                   r->diag));
     }
     return SF_OK;
 }
@@ -195,7 +196,7 @@ static sf_comparison comparison_of(const struct shared *shared)
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
         .tolerance = sf_tolerance_of(shared->narrow, shared->precision, shared->options.tolerance),
-        .unstable = shared->spread.pairs > 0 ? shared->unstable : NULL,
+        .unstable = shared->noise.pairs > 0 ? shared->unstable : NULL,
         .on_average = shared->narrow,
     };
 }
@@ -204,10 +205,10 @@ static sf_comparison comparison_of(const struct shared *shared)
 static sf_status add_noise(struct rank *r)
 {
     struct shared *shared = r->shared;
-    SF_TRY(
-        sf_spread_widen(&shared->spread, shared->unsplit.split, shared->unsplit.theirs, r->diag));
+    SF_TRY(sf_noise_range_widen(&shared->noise, shared->unsplit.split, shared->unsplit.theirs,
+                                r->diag));
     sf_comparison comparison = comparison_of(shared);
-    sf_find_unstable(&comparison, shared->spread.at, &r->scratch, shared->unstable);
+    sf_find_unstable(&comparison, shared->noise.at, &r->scratch, shared->unstable);
     return SF_OK;
 }
 
@@ -222,7 +223,8 @@ static sf_status compare_held(struct rank *r, sf_difference *differences)
         comparison.held = r->held;
         sf_compare(&comparison, &r->scratch, differences);
         bool more = !sf_all_hold(shared->trial.graph, differences) &&
-                    pairs < sf_spread_pairs(&shared->spread) && !(shared->options.tolerance > 0);
+                    pairs < sf_noise_range_pairs(&shared->noise) &&
+                    !(shared->options.tolerance > 0);
         SF_TRY(sf_agree_any(r->comm, SF_OK, "comparing results", r->diag, &more));
         if (!more)
             return SF_OK;
@@ -265,7 +267,7 @@ static sf_status tell_step(struct rank *r, int step, bool *stop)
     const struct shared *shared = r->shared;
     sf_event event = {.size = sizeof event,
                       .kind = SF_EVENT_STEP,
-                      .rank = r->pieces.rank,
+                      .rank = r->shards.rank,
                       .step = step + 1,
                       .steps = shared->steps,
                       .loss = shared->unsplit.own_loss};
@@ -302,7 +304,7 @@ static sf_status make_step(struct rank *r, int step, bool *stop)
     SF_TRY(agree(r, run_split(r), "a step"));
     SF_TRY(put_together(r));
     if (r->leads) {
-        sf_spread_clear(&shared->spread);
+        sf_noise_range_clear(&shared->noise);
         status = sf_unsplit_step(&shared->unsplit, step == 0, r->diag);
     }
     SF_TRY(agree(r, status, "the step of the unsplit run"));
@@ -318,14 +320,15 @@ static sf_status make_step(struct rank *r, int step, bool *stop)
 static sf_status spread_losses(struct rank *r, sf_tensor *results)
 {
     struct shared *shared = r->shared;
-    for (int run = 0; run < 2 * sf_spread_pairs(&shared->spread); run++) {
+    for (int run = 0; run < 2 * sf_noise_range_pairs(&shared->noise); run++) {
         SF_TRY(sf_unsplit_restart(&shared->unsplit, &r->scratch, r->diag));
         for (int step = 0; step < r->nlosses; step++) {
             SF_TRY(sf_unsplit_batch(&shared->unsplit, step, r->diag));
-            SF_TRY(sf_spread_run(&shared->spread, shared->unsplit.split, run, results, r->diag));
+            SF_TRY(
+                sf_noise_range_run(&shared->noise, shared->unsplit.split, run, results, r->diag));
             double loss = sf_get_f64(&results[shared->unsplit.loss], 0);
             double error = sf_relative_error(loss, r->expected[step], 0x1p-126);
-            shared->loss_spread[step] = fmax(shared->loss_spread[step], error);
+            shared->loss_noise[step] = fmax(shared->loss_noise[step], error);
             sf_unsplit_follow(&shared->unsplit, results);
         }
     }
@@ -337,7 +340,7 @@ static sf_finding worst_loss(const struct rank *r)
     const struct shared *shared = r->shared;
     double given = shared->options.loss_tolerance;
     double plain = given > 0 ? given : shared->narrow ? 2e-2 : 1e-5;
-    return sf_worst_loss(r->nlosses, r->losses, r->expected, shared->loss_spread, plain);
+    return sf_worst_loss(r->nlosses, r->losses, r->expected, shared->loss_noise, plain);
 }
 
 static sf_status judge_losses(struct rank *r, sf_finding *out)
@@ -360,7 +363,7 @@ static sf_status share_findings(struct rank *r)
     SF_TRY(judge_losses(r, &loss));
     sf_verify_report *report = r->leads ? &r->shared->out->report : NULL;
     if (report)
-        report->noisy_runs = r->shared->spread.runs;
+        report->noisy_runs = r->shared->noise.runs;
     return sf_findings_share(r->comm, r->shared->trial.graph->top->nresults, r->worst, loss,
                              &r->scratch, r->diag, report);
 }
@@ -397,7 +400,7 @@ static sf_status verify_rank(struct rank *r)
 static void close_unsplit(struct shared *shared)
 {
     sf_runner_close(&shared->unsplit.runner);
-    sf_spread_close(&shared->spread);
+    sf_noise_range_close(&shared->noise);
 }
 
 static sf_status guarded_rank(void *context)
@@ -470,12 +473,12 @@ static sf_status prepare(void *context)
     SF_TRY(choose_steps(shared));
     sf_runner_options options = {.engine = ranks_have_gpus(shared) ? NULL : shared->options.engine,
                                  .with = {.pool = shared->pool, .memory = shared->memory}};
-    sf_spread_init(shared->trial.reference, &options, &shared->unsplit.arena, &shared->spread);
+    sf_noise_range_init(shared->trial.reference, &options, &shared->unsplit.arena, &shared->noise);
     shared->approximate = sf_plan_is_approximate(shared->trial.plan);
-    shared->spread.precision = shared->approximate ? SF_PRECISION_BF16 : shared->precision;
+    shared->noise.precision = shared->approximate ? SF_PRECISION_BF16 : shared->precision;
     shared->narrow = shared->approximate || sf_is_narrow(shared->trial.graph, shared->precision);
     shared->unstable = SF_ARRAY(&shared->unsplit.arena, count, sf_unstable);
-    shared->loss_spread = SF_ARRAY(&shared->unsplit.arena, shared->steps, double);
+    shared->loss_noise = SF_ARRAY(&shared->unsplit.arena, shared->steps, double);
     shared->ours = SF_ARRAY(&shared->unsplit.arena, count, sf_tensor);
     for (uint32_t i = 0; i < count; i++) {
         const sf_type *type = sf_result_type(shared->trial.graph, i);

@@ -32,7 +32,7 @@ typedef struct local_version {
 /* Collectives that go together, while they come. */
 typedef struct local_bucket {
     uint32_t count;
-    uint32_t *moves;
+    uint32_t *reshards;
     sf_value *operands;
     const sf_type **types;
 } local_bucket;
@@ -50,12 +50,12 @@ typedef struct local_builder {
     const sf_mesh *mesh;
     int rank;
     sf_value
-        turn; /* the coordinate along the mesh's one axis, where that is temporal; else SF_NONE */
+        microbatch; /* the coordinate along the mesh's one axis, where that is temporal; else SF_NONE */
     sf_diag *diag;
     sf_arena arena, scratch;          /* for the walk, for one node */
     sf_interner shapes;               /* of local_shape */
     struct local_shape **node_shapes; /* by node */
-    const sf_moves *moves;
+    const sf_reshards *reshards;
     local_version *versions;        /* by version */
     local_bucket *buckets;          /* by bucket */
     sf_value *inner;                /* by value of the step: what stands for it inside of regions */
@@ -104,7 +104,7 @@ void local_set(local_builder *b, uint32_t version, sf_value value);
 void local_record(local_builder *b, sf_value value, sf_value whole, const sf_layout *layout);
 
 /* Comes to a move: does it, or as much of it as there is to be done before the others of its bucket have come. */
-void local_make_move(local_builder *b, uint32_t move);
+void local_make_reshard(local_builder *b, uint32_t reshard);
 
 /* check_layouts.c: finds the factoring and fills in the strategies. */
 sf_status local_check(local_builder *b, const local_node *n, local_shape *shape);
@@ -114,20 +114,20 @@ sf_status local_find_shape(local_builder *b, local_node *n);
 
 /* shard_reshard.c. A move of a tensor of the whole type: what nothing is sent for is done at once; others are a collective,
  * what brings its operand into shape before it, and what brings its result into shape behind it. */
-typedef struct local_moving {
+typedef struct local_resharding {
     const sf_type *whole;
     const sf_layout *before, *after;
-    sf_move_kind kind;
+    sf_reshard_kind kind;
     sf_axes axes;
-} local_moving;
-sf_value local_move_alone(local_builder *b, sf_value x, const local_moving *m);
-sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m);
-const sf_type *local_move_type(local_builder *b, sf_value operand,
-                               const local_moving *m); /* of the result */
-sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m);
-sf_monoid local_move_monoid(const local_moving *m);
+} local_resharding;
+sf_value local_reshard_alone(local_builder *b, sf_value x, const local_resharding *m);
+sf_value local_reshard_before(local_builder *b, sf_value x, const local_resharding *m);
+const sf_type *local_reshard_type(local_builder *b, sf_value operand,
+                                  const local_resharding *m); /* of the result */
+sf_value local_reshard_after(local_builder *b, sf_value x, const local_resharding *m);
+sf_monoid local_reshard_monoid(const local_resharding *m);
 const sf_type *local_rows(const local_builder *b, int64_t size,
-                          const sf_type *piece); /* [size, piece] */
+                          const sf_type *shard); /* [size, piece] */
 
 /* x where the coordinates along all axes are 0, the identity elsewhere; a constant stays one. */
 sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid);
@@ -176,8 +176,8 @@ const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf
 void local_note_place(local_builder *b, const sf_node *node, sf_phase phase);
 
 /* The turn as a scalar of the type; whether it is the first. */
-sf_value local_turn(local_builder *b, sf_dtype dtype);
-sf_value local_is_first_turn(local_builder *b);
+sf_value local_microbatch(local_builder *b, sf_dtype dtype);
+sf_value local_is_first_microbatch(local_builder *b);
 
 /* One node each, or none where it would change nothing. */
 sf_value emit_op(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,

@@ -167,14 +167,14 @@ sf_value emit_collective(local_builder *b, sf_collective kind, uint32_t count,
     return sf_graph_add(b->graph, b->block, &spec)->result;
 }
 
-sf_value local_turn(local_builder *b, sf_dtype dtype)
+sf_value local_microbatch(local_builder *b, sf_dtype dtype)
 {
-    return emit_convert(b, b->turn, dtype);
+    return emit_convert(b, b->microbatch, dtype);
 }
 
-sf_value local_is_first_turn(local_builder *b)
+sf_value local_is_first_microbatch(local_builder *b)
 {
-    return emit_compare(b, "EQ", b->turn, emit_like(b, b->turn, 0));
+    return emit_compare(b, "EQ", b->microbatch, emit_like(b, b->microbatch, 0));
 }
 
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout)

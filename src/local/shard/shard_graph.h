@@ -12,16 +12,16 @@
 #include "shard/reshard.h"
 
 /* What a value of the local graph is a piece of. */
-typedef struct sf_piece {
+typedef struct sf_local_shard {
     sf_value whole; /* of the step, or SF_NONE for what stands inside of a move */
     sf_layout layout;
     bool moved; /* not as it was made, or inside of a move */
-} sf_piece;
+} sf_local_shard;
 
 /* What a collective moves: `count` tensors of the step, from one layout into another; none where it stands in a
  * region, whose own local graph has it. */
 typedef struct sf_sent {
-    sf_move_kind kind;
+    sf_reshard_kind kind;
     uint32_t count;
     struct {
         sf_value value;
@@ -47,9 +47,9 @@ typedef struct sf_local {
     struct sf_timed *
         timed; /* the owner of that (local/time/schedule_step.h); NULL where it is the one that was given */
     int rank;
-    sf_graph *graph;  /* arguments and results are those of the step, in pieces */
-    sf_piece *pieces; /* by value of `graph` */
-    sf_sent *sent;    /* collectives, by their number */
+    sf_graph *graph;        /* arguments and results are those of the step, in pieces */
+    sf_local_shard *pieces; /* by value of `graph` */
+    sf_sent *sent;          /* collectives, by their number */
     size_t nsent, sent_capacity;
     sf_inner *inner; /* in the order of their nodes */
     size_t ninner, inner_capacity;

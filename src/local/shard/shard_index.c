@@ -35,10 +35,10 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
 {
     sf_digit digits[SF_MAX_DIGITS];
     int count = sf_layout_digits(layout, b->mesh, dim, size, digits), rank = 0;
-    int64_t dims[SF_MAX_DIGITS], length = 1, offset = 0, of_turn = 0;
+    int64_t dims[SF_MAX_DIGITS], length = 1, offset = 0, of_microbatch = 0;
     for (int i = 0; i < count; i++) {
-        if (digits[i].axis >= 0 && b->turn != SF_NONE) {
-            of_turn = digits[i].unit;
+        if (digits[i].axis >= 0 && b->microbatch != SF_NONE) {
+            of_microbatch = digits[i].unit;
         } else if (digits[i].axis >= 0) {
             offset += sf_mesh_coordinate(b->mesh, b->rank, digits[i].axis) * digits[i].unit;
         } else {
@@ -59,8 +59,8 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
         sum = emit_number(b, type, offset);
     else
         sum = scale_index(b, SF_OP_ADD, sum, offset);
-    if (of_turn > 0) {
-        sf_value start = scale_index(b, SF_OP_MULTIPLY, local_turn(b, dtype), of_turn);
+    if (of_microbatch > 0) {
+        sf_value start = scale_index(b, SF_OP_MULTIPLY, local_microbatch(b, dtype), of_microbatch);
         sum = emit_binary(b, SF_OP_ADD, sum, emit_broadcast(b, start, type, NULL));
     }
     return emit_reshape(b, sum, 1, &length);
@@ -70,8 +70,8 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
 static sf_value own_coordinate(local_builder *b, sf_value x, int axis)
 {
     const sf_type *type = sf_type_of(b->graph, x);
-    if (b->turn != SF_NONE)
-        return emit_broadcast(b, local_turn(b, type->dtype), type, NULL);
+    if (b->microbatch != SF_NONE)
+        return emit_broadcast(b, local_microbatch(b, type->dtype), type, NULL);
     return emit_like(b, x, sf_mesh_coordinate(b->mesh, b->rank, axis));
 }
 

@@ -14,40 +14,40 @@
 
 /* Copies the elements of the piece; `index` is local. */
 static void cut_elements(const local_builder *b, const sf_dense *dense, const sf_layout *layout,
-                         const sf_type *piece, void *out)
+                         const sf_type *shard, void *out)
 {
     int64_t index[SF_MAX_RANK] = {0}, global[SF_MAX_RANK], at = 0;
-    size_t width = sf_dtype_get(piece->dtype)->bytes;
+    size_t width = sf_dtype_get(shard->dtype)->bytes;
     do {
-        for (int d = 0; d < piece->rank; d++)
+        for (int d = 0; d < shard->rank; d++)
             global[d] =
                 sf_layout_global(layout, b->mesh, b->rank, d, dense->type->dims[d], index[d]);
-        int64_t from = sf_flat_index(piece->rank, dense->type->dims, global);
+        int64_t from = sf_flat_index(shard->rank, dense->type->dims, global);
         memcpy((char *)out + (size_t)at++ * width, (const char *)dense->data + (size_t)from * width,
                width);
-    } while (sf_next_index(piece->rank, piece->dims, index));
+    } while (sf_next_index(shard->rank, shard->dims, index));
 }
 
 static sf_status constant_piece(local_builder *b, local_node *n)
 {
     const sf_dense *dense = &n->node->attrs[SF_CONSTANT_VALUE]->dense;
-    const sf_type *piece = n->types[0];
+    const sf_type *shard = n->types[0];
     const void *data = dense->data;
-    if (data && !dense->splat && b->turn != SF_NONE) {
+    if (data && !dense->splat && b->microbatch != SF_NONE) {
         static const sf_layout replicated;
         const sf_attr *whole = n->node->attrs[SF_CONSTANT_VALUE];
-        local_moving m = {dense->type, &replicated, &n->layouts[0], SF_MOVE_SLICE, 1};
+        local_resharding m = {dense->type, &replicated, &n->layouts[0], SF_RESHARD_SLICE, 1};
         sf_value all = emit_op(b, SF_OP_CONSTANT, 0, NULL, &whole, dense->type);
-        n->out[0] = local_move_alone(b, all, &m);
+        n->out[0] = local_reshard_alone(b, all, &m);
         return SF_OK;
     }
-    if (data && !dense->splat && piece->count > 0) {
-        void *cut = sf_arena_alloc(&b->scratch, (size_t)sf_type_bytes(piece));
-        cut_elements(b, dense, &n->layouts[0], piece, cut);
+    if (data && !dense->splat && shard->count > 0) {
+        void *cut = sf_arena_alloc(&b->scratch, (size_t)sf_type_bytes(shard));
+        cut_elements(b, dense, &n->layouts[0], shard, cut);
         data = cut;
     }
-    const sf_attr *attr = sf_attr_dense(b->graph->pool, piece, dense->splat, data);
-    n->out[0] = emit_op(b, SF_OP_CONSTANT, 0, NULL, &attr, piece);
+    const sf_attr *attr = sf_attr_dense(b->graph->pool, shard, dense->splat, data);
+    n->out[0] = emit_op(b, SF_OP_CONSTANT, 0, NULL, &attr, shard);
     return SF_OK;
 }
 
@@ -108,7 +108,7 @@ static sf_status convolution_piece(local_builder *b, local_node *n)
         for (int i = 0; i < spatial.count; i++)
             if (kernel->axes[a].kind == SF_SPLIT && kernel->axes[a].dim == spatial.at[i])
                 axes |= 1u << a;
-    if (axes && b->turn != SF_NONE)
+    if (axes && b->microbatch != SF_NONE)
         return sf_fail(b->diag, SF_EUNSUPPORTED, n->node->loc,
                        "a convolution in turns over positions of its kernel");
     if (axes) {
@@ -128,11 +128,11 @@ static sf_status random_piece(local_builder *b, local_node *n)
     SF_ASSERT(way->exists);
     const sf_layout *layout = &replicated;
     for (int i = 0; i < way->count; i++) {
-        const sf_move *move = &way->moves[i];
-        local_moving m = {n->op.out[1], layout, &move->after, move->kind, move->axes};
-        if (sf_group_size(b->mesh, move->axes) > 1)
-            n->out[1] = local_move_alone(b, n->out[1], &m);
-        layout = &move->after;
+        const sf_move *reshard = &way->reshards[i];
+        local_resharding m = {n->op.out[1], layout, &reshard->after, reshard->kind, reshard->axes};
+        if (sf_group_size(b->mesh, reshard->axes) > 1)
+            n->out[1] = local_reshard_alone(b, n->out[1], &m);
+        layout = &reshard->after;
     }
     return SF_OK;
 }

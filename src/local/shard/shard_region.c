@@ -48,14 +48,14 @@ sf_status local_control(local_builder *b, local_node *n)
 {
     const sf_node *node = n->node;
     sf_block **regions = SF_ARRAY(&b->scratch, node->nregions, sf_block *);
-    bool takes_turn = b->turn != SF_NONE;
+    bool takes_turn = b->microbatch != SF_NONE;
     sf_value *operands = SF_ARRAY(&b->scratch, node->noperands + 1, sf_value);
     sf_node *added;
     for (uint32_t r = 0; r < node->nregions; r++)
         SF_TRY(add_region(b, n, r, takes_turn, &regions[r]));
     sf_node_spec spec = sf_spec_like(node);
     memcpy(operands, n->in, node->noperands * sizeof *operands);
-    operands[node->noperands] = b->turn; /* behind all that the node is given */
+    operands[node->noperands] = b->microbatch; /* behind all that the node is given */
     spec.operands = operands;
     spec.noperands = node->noperands + takes_turn;
     spec.types = n->types + node->noperands;

@@ -45,16 +45,16 @@ static sf_value update_in_pieces(local_builder *b, sf_value x, const sf_items *l
 }
 
 /* [size, piece], as one long row where a dimension more would be too many. */
-const sf_type *local_rows(const local_builder *b, int64_t size, const sf_type *piece)
+const sf_type *local_rows(const local_builder *b, int64_t size, const sf_type *shard)
 {
-    int64_t dims[SF_MAX_RANK] = {size, piece->count};
+    int64_t dims[SF_MAX_RANK] = {size, shard->count};
     int rank = 2;
-    if (piece->rank < SF_MAX_RANK) {
-        rank = piece->rank + 1;
-        for (int d = 0; d < piece->rank; d++)
-            dims[d + 1] = piece->dims[d];
+    if (shard->rank < SF_MAX_RANK) {
+        rank = shard->rank + 1;
+        for (int d = 0; d < shard->rank; d++)
+            dims[d + 1] = shard->dims[d];
     }
-    return sf_type_get(b->graph->pool, piece->dtype, rank, dims);
+    return sf_type_get(b->graph->pool, shard->dtype, rank, dims);
 }
 
 static const sf_type *row_of_items(const local_builder *b, const sf_type *rows)
@@ -66,13 +66,13 @@ static const sf_type *row_of_items(const local_builder *b, const sf_type *rows)
 static sf_value slice_of_turn(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
 {
     sf_pool *pool = b->graph->pool;
-    sf_value operands[1 + SF_MAX_ITEMS], zero = emit_like(b, b->turn, 0);
+    sf_value operands[1 + SF_MAX_ITEMS], zero = emit_like(b, b->microbatch, 0);
     int64_t sizes[SF_MAX_ITEMS];
     operands[0] = reshape_to_items(b, x, list);
     for (int i = 0; i < list->count; i++) {
         bool cut = list->at[i].kind == SF_ITEM_TARGET;
         sizes[i] = cut ? 1 : list->at[i].size;
-        operands[1 + i] = cut ? b->turn : zero;
+        operands[1 + i] = cut ? b->microbatch : zero;
     }
     const sf_attr *attr = sf_attr_ints(pool, list->count, sizes);
     const sf_type *type = sf_type_get(pool, sf_type_of(b->graph, x)->dtype, list->count, sizes);
@@ -83,7 +83,7 @@ static sf_value slice_of_turn(local_builder *b, sf_value x, const sf_items *list
 static sf_value slice_items(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
 {
     int64_t starts[SF_MAX_ITEMS], limits[SF_MAX_ITEMS];
-    if (b->turn != SF_NONE)
+    if (b->microbatch != SF_NONE)
         return slice_of_turn(b, x, list, to);
     for (int i = 0; i < list->count; i++) {
         bool cut = list->at[i].kind == SF_ITEM_TARGET;
@@ -97,8 +97,8 @@ static sf_value slice_items(local_builder *b, sf_value x, const sf_items *list, 
 static sf_value mask_others(local_builder *b, sf_value x, bool is_first, sf_monoid monoid)
 {
     sf_value identity = emit_identity(b, monoid, sf_type_of(b->graph, x));
-    sf_value chosen = b->turn != SF_NONE
-                          ? local_is_first_turn(b)
+    sf_value chosen = b->microbatch != SF_NONE
+                          ? local_is_first_microbatch(b)
                           : emit_number(b, sf_type_scalar(b->graph->pool, SF_PRED), is_first);
     return emit_select(b, chosen, x, identity);
 }
@@ -108,7 +108,7 @@ static bool may_repeat(const sf_node *maker, sf_monoid monoid)
 {
     const sf_dense *dense = &maker->attrs[SF_CONSTANT_VALUE]->dense;
     sf_dtype dtype = dense->type->dtype, part = sf_part_of(dtype);
-    sf_word once[2], twice[2];
+    sf_word once[2], recomputed_per_part[2];
     if (!dense->splat || monoid == SF_MONOID_NONE || monoid == SF_MONOID_SECOND)
         return false;
     for (int i = 0; i < sf_parts_of(dtype); i++) {
@@ -116,10 +116,10 @@ static bool may_repeat(const sf_node *maker, sf_monoid monoid)
             once[i].real = sf_load_f64(part, dense->data, i);
         else
             once[i].integer = (uint64_t)sf_load_i64(part, dense->data, i);
-        twice[i] = once[i];
+        recomputed_per_part[i] = once[i];
     }
-    sf_words_combine(monoid, dtype, twice, once);
-    return memcmp(once, twice, (size_t)sf_parts_of(dtype) * sizeof *once) == 0;
+    sf_words_combine(monoid, dtype, recomputed_per_part, once);
+    return memcmp(once, recomputed_per_part, (size_t)sf_parts_of(dtype) * sizeof *once) == 0;
 }
 
 sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid)
@@ -129,7 +129,7 @@ sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid
     const sf_type *type = sf_type_of(b->graph, x);
     if (!maker || !sf_is(maker, SF_OP_CONSTANT))
         return mask_others(b, x, is_first, monoid);
-    if (b->turn !=
+    if (b->microbatch !=
         SF_NONE) /* all turns have one program; a number in it is known where it is lowered */
         return may_repeat(maker, monoid) ? x : mask_others(b, x, is_first, monoid);
     return is_first ? emit_op(b, SF_OP_CONSTANT, 0, NULL, maker->attrs, type)
@@ -174,59 +174,59 @@ sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const s
     return reshape_to(b, emit_op(b, SF_OP_PAD, 2, operands, attrs, padded), to);
 }
 
-sf_monoid local_move_monoid(const local_moving *m)
+sf_monoid local_reshard_monoid(const local_resharding *m)
 {
     int axis = 0;
-    bool reduces = m->kind == SF_MOVE_REDUCE || m->kind == SF_MOVE_SCATTER;
+    bool reduces = m->kind == SF_RESHARD_REDUCE || m->kind == SF_RESHARD_SCATTER;
     while (!(m->axes >> axis & 1))
         axis++;
-    if (m->kind == SF_MOVE_MASK)
+    if (m->kind == SF_RESHARD_MASK)
         return m->after->axes[axis].monoid;
     return reduces ? m->before->axes[axis].monoid : SF_MONOID_NONE;
 }
 
-sf_value local_move_alone(local_builder *b, sf_value x, const local_moving *m)
+sf_value local_reshard_alone(local_builder *b, sf_value x, const local_resharding *m)
 {
-    if (m->kind == SF_MOVE_MASK)
+    if (m->kind == SF_RESHARD_MASK)
         return mask_others(b, x, sf_group_place(b->mesh, m->axes, b->rank) == 0,
-                           local_move_monoid(m));
+                           local_reshard_monoid(m));
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     return slice_items(b, x, &list, local_type(b, m->whole, m->after));
 }
 
 /* From the piece to what the collective takes: parts for the members, one behind the other. */
-sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m)
+sf_value local_reshard_before(local_builder *b, sf_value x, const local_resharding *m)
 {
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     int64_t size = sf_group_size(b->mesh, m->axes);
-    if (m->kind == SF_MOVE_GATHER)
+    if (m->kind == SF_RESHARD_GATHER)
         return reshape_to(b, x, row_of_items(b, local_rows(b, size, sf_type_of(b->graph, x))));
-    if (m->kind == SF_MOVE_SCATTER)
+    if (m->kind == SF_RESHARD_SCATTER)
         return reshape_to(b, bring_to_front(b, x, &list, SF_ITEM_TARGET),
                           local_rows(b, size, local_type(b, m->whole, m->after)));
-    if (m->kind != SF_MOVE_EXCHANGE)
+    if (m->kind != SF_RESHARD_EXCHANGE)
         return x;
     int64_t dims[2] = {size, sf_type_of(b->graph, x)->count / size};
     sf_items before = sf_items_without(&list, SF_ITEM_SOURCE);
     return emit_reshape(b, bring_to_front(b, x, &before, SF_ITEM_TARGET), 2, dims);
 }
 
-const sf_type *local_move_type(local_builder *b, sf_value operand, const local_moving *m)
+const sf_type *local_reshard_type(local_builder *b, sf_value operand, const local_resharding *m)
 {
     const sf_type *type = sf_type_of(b->graph, operand);
-    if (m->kind == SF_MOVE_GATHER)
+    if (m->kind == SF_RESHARD_GATHER)
         return local_rows(b, sf_group_size(b->mesh, m->axes), type);
-    return m->kind == SF_MOVE_SCATTER ? row_of_items(b, type) : type;
+    return m->kind == SF_RESHARD_SCATTER ? row_of_items(b, type) : type;
 }
 
 /* From what the collective gives to the piece. */
-sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m)
+sf_value local_reshard_after(local_builder *b, sf_value x, const local_resharding *m)
 {
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     const sf_type *to = local_type(b, m->whole, m->after);
-    if (m->kind == SF_MOVE_EXCHANGE)
+    if (m->kind == SF_RESHARD_EXCHANGE)
         list = sf_items_without(&list, SF_ITEM_TARGET);
-    if (m->kind == SF_MOVE_EXCHANGE || m->kind == SF_MOVE_GATHER)
+    if (m->kind == SF_RESHARD_EXCHANGE || m->kind == SF_RESHARD_GATHER)
         x = update_in_pieces(b, x, &list, SF_ITEM_SOURCE);
     return reshape_to(b, x, to);
 }

@@ -14,8 +14,8 @@ typedef struct capturing {
 static void capture_same_value(void *context, sf_value value)
 {
     capturing *c = context;
-    if (c->b->moves->made[value] != SF_NONE)
-        c->b->inner[value] = local_value(c->b, c->b->moves->reads[c->next++]);
+    if (c->b->reshards->made[value] != SF_NONE)
+        c->b->inner[value] = local_value(c->b, c->b->reshards->reads[c->next++]);
 }
 
 /* What the copy makes claims to be whole, too. */
@@ -53,7 +53,7 @@ sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *ope
         attrs = sf_arena_copy(&b->scratch, attrs, (size_t)def->nattrs * sizeof *attrs);
     if (def->local && !(is_own && n->shape->is_built))
         def->local(&n->op, types, attrs);
-    capturing c = {b, b->moves->first_read[node->id] + node->noperands};
+    capturing c = {b, b->reshards->first_read[node->id] + node->noperands};
     for (uint32_t i = 0; i < node->nregions; i++)
         sf_block_uses(b->whole, node->regions[i], capture_same_value, &c);
     for (uint32_t i = 0; i < node->nregions; i++)

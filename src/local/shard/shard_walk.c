@@ -66,11 +66,12 @@ void local_add_arguments(local_builder *b)
     const sf_block *top = whole->top;
     sf_graph *graph = b->graph;
     sf_graph_clone_head(whole, graph);
-    sf_plan_tell_loops(b->plan, graph);
+    sf_plan_apply_loops(b->plan, graph);
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_type *type =
             local_type(b, sf_type_of(whole, top->arguments[i]), &b->plan->arguments[i]);
-        local_set(b, b->moves->made[top->arguments[i]], sf_block_argument(graph, graph->top, type));
+        local_set(b, b->reshards->made[top->arguments[i]],
+                  sf_block_argument(graph, graph->top, type));
         graph->arguments[i].gradient = SF_NONE;
     }
 }
@@ -87,13 +88,13 @@ sf_status local_add_node(local_builder *b, const sf_node *node)
     n.out = SF_ARRAY(&b->scratch, node->nresults, sf_value);
     n.types = sf_arena_copy(&b->scratch, n.shape->types, count * sizeof *n.types);
     for (uint32_t i = 0; i < node->noperands; i++)
-        n.in[i] = local_value(b, b->moves->reads[b->moves->first_read[node->id] + i]);
+        n.in[i] = local_value(b, b->reshards->reads[b->reshards->first_read[node->id] + i]);
     b->scope = node->scope;
     b->phase = node->phase;
     b->loc = node->loc;
     SF_TRY(local_op(b, &n));
     for (uint32_t i = 0; i < node->nresults; i++)
-        local_set(b, b->moves->made[node->result + i], n.out[i]);
+        local_set(b, b->reshards->made[node->result + i], n.out[i]);
     sf_arena_reset(&b->scratch, mark);
     return SF_OK;
 }
@@ -103,7 +104,7 @@ void local_add_results(local_builder *b)
     const sf_block *top = b->whole->top;
     sf_value *results = SF_ARRAY(&b->scratch, top->nresults, sf_value);
     for (uint32_t i = 0; i < top->nresults; i++)
-        results[i] = local_value(b, b->moves->results[i]);
+        results[i] = local_value(b, b->reshards->results[i]);
     sf_block_return(b->graph, b->graph->top, top->nresults, results);
     /* Values that stand inside of moves, up to the last. */
     if (b->graph->nvalues > 0 && b->npieces < b->graph->nvalues)
@@ -112,14 +113,14 @@ void local_add_results(local_builder *b)
 
 sf_status local_prepare(local_builder *b)
 {
-    sf_moves *moves;
+    sf_reshards *reshards;
     b->node_shapes = SF_ARRAY(&b->arena, b->whole->nnodes, local_shape *);
     SF_TRY(check_plan_shape(b));
-    SF_TRY(sf_moves_of(b->whole, b->plan, &b->arena, b->diag, &moves));
-    b->moves = moves;
-    b->versions = SF_ARRAY(&b->arena, moves->nversions, local_version);
-    b->buckets = SF_ARRAY(&b->arena, moves->nbuckets, local_bucket);
-    for (size_t v = 0; v < moves->nversions; v++)
+    SF_TRY(sf_reshards_of(b->whole, b->plan, &b->arena, b->diag, &reshards));
+    b->reshards = reshards;
+    b->versions = SF_ARRAY(&b->arena, reshards->nversions, local_version);
+    b->buckets = SF_ARRAY(&b->arena, reshards->nbuckets, local_bucket);
+    for (size_t v = 0; v < reshards->nversions; v++)
         b->versions[v] = (local_version){SF_NONE, SF_NONE};
     return SF_OK;
 }
@@ -129,12 +130,13 @@ static sf_status build_local(local_builder *b, bool takes_turn)
     SF_TRY(local_prepare(b));
     local_add_arguments(b);
     if (takes_turn)
-        b->turn = sf_block_argument(b->graph, b->block, sf_type_scalar(b->graph->pool, SF_S32));
-    for (size_t i = 0; i < b->moves->nsteps; i++) {
-        if (b->moves->steps[i].is_move)
-            local_make_move(b, b->moves->steps[i].index);
+        b->microbatch =
+            sf_block_argument(b->graph, b->block, sf_type_scalar(b->graph->pool, SF_S32));
+    for (size_t i = 0; i < b->reshards->nsteps; i++) {
+        if (b->reshards->steps[i].is_reshard)
+            local_make_reshard(b, b->reshards->steps[i].index);
         else
-            SF_TRY(local_add_node(b, b->whole->nodes[b->moves->steps[i].index]));
+            SF_TRY(local_add_node(b, b->whole->nodes[b->reshards->steps[i].index]));
     }
     local_add_results(b);
     return SF_OK;
@@ -150,14 +152,14 @@ void local_open(local_builder *b, sf_local *local, const sf_graph *whole, const 
     b->plan = plan;
     b->mesh = &plan->mesh;
     b->rank = rank;
-    b->turn = SF_NONE;
+    b->microbatch = SF_NONE;
     b->collectives = first;
     b->graph = local->graph;
     b->block = local->graph->top;
     b->ways = (sf_ways){.mesh = &plan->mesh, .arena = &b->arena};
     b->inner = SF_ARRAY(&b->arena, whole->nvalues, sf_value);
     b->piece_capacity = whole->nvalues + whole->nvalues / 8 + 16;
-    local->pieces = SF_ARRAY(&local->arena, b->piece_capacity, sf_piece);
+    local->pieces = SF_ARRAY(&local->arena, b->piece_capacity, sf_local_shard);
 }
 
 void local_close(local_builder *b)

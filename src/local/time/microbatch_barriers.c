@@ -13,26 +13,26 @@
 
 enum { MOST_LOOPS = 2 };
 
-static bool reads_any(const turning *t, const sf_node *node, const bool *by_version)
+static bool reads_any(const microbatching *t, const sf_node *node, const bool *by_version)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(t, node->id, &count);
+    const uint32_t *reads = microbatch_reads(t, node->id, &count);
     for (uint32_t r = 0; r < count; r++)
         if (by_version[reads[r]])
             return true;
     return false;
 }
 
-static bool makes_any(const turning *t, const sf_node *node, const bool *by_version)
+static bool makes_any(const microbatching *t, const sf_node *node, const bool *by_version)
 {
     for (uint32_t r = 0; r < node->nresults; r++)
-        if (by_version[t->b->moves->made[node->result + r]])
+        if (by_version[t->b->reshards->made[node->result + r]])
             return true;
     return false;
 }
 
 /* What is said of the nodes in its regions is said of turns. */
-static void forget_inside(turning *t, const sf_node *node)
+static void forget_inside(microbatching *t, const sf_node *node)
 {
     for (uint32_t r = 0; r < node->nregions; r++)
         for (uint32_t i = 0; i < node->regions[r]->nnodes; i++) {
@@ -42,7 +42,7 @@ static void forget_inside(turning *t, const sf_node *node)
         }
 }
 
-void turn_settle_node(turning *t, const sf_node *node)
+void microbatch_settle_node(microbatching *t, const sf_node *node)
 {
     forget_inside(t, node);
     memset(t->time->nodes[node->id], 0,
@@ -50,45 +50,46 @@ void turn_settle_node(turning *t, const sf_node *node)
 }
 
 /* The nodes in turns that lead to what the move lands run whole instead, where they follow from the batch alone. */
-static bool settle_upstream(turning *t, uint32_t blocking)
+static bool settle_upstream(microbatching *t, uint32_t blocking)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     bool *wanted = SF_ARRAY(&t->arena, m->nversions, bool), any = false;
-    if (t->weighs[m->moves[blocking].from])
+    if (t->weighs[m->reshards[blocking].from])
         return false;
-    wanted[m->moves[blocking].from] = true;
+    wanted[m->reshards[blocking].from] = true;
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            wanted[move->from] = wanted[move->from] || wanted[move->to];
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            wanted[reshard->from] = wanted[reshard->from] || wanted[reshard->to];
             continue;
         }
         const sf_node *node = t->step->nodes[index];
-        const uint32_t *reads = turn_reads(t, index, &count);
+        const uint32_t *reads = microbatch_reads(t, index, &count);
         bool leads = makes_any(t, node, wanted);
-        if (!leads || !turns_node(t, node))
+        if (!leads || !is_microbatched_node(t, node))
             continue;
         for (uint32_t r = 0; r < count; r++)
             wanted[reads[r]] = true;
-        turn_settle_node(t, node);
+        microbatch_settle_node(t, node);
         any = true;
     }
     return any;
 }
 
 /* It adds up parts and leaves parts: what it makes of their sums is the same. */
-static bool is_linear_in_parts(const turning *t, const sf_node *node)
+static bool is_linear_in_parts(const microbatching *t, const sf_node *node)
 {
     const sf_layout *layouts = t->time->nodes[node->id];
     for (uint32_t i = 0; i < node->noperands + node->nresults; i++)
-        if (turns_layout(&layouts[i]) && layouts[i].axes[TURN_AXIS].kind != SF_PARTIAL)
+        if (is_microbatched_layout(&layouts[i]) &&
+            layouts[i].axes[MICROBATCH_AXIS].kind != SF_PARTIAL)
             return false;
     return node->def->control == SF_CONTROL_NONE;
 }
 
 /* What all turns together may have of a value that is worked on as a whole: as much as is handed in as a whole. */
-static int64_t little_bytes(const turning *t)
+static int64_t little_bytes(const microbatching *t)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < t->step->top->narguments; i++)
@@ -98,7 +99,7 @@ static int64_t little_bytes(const turning *t)
 }
 
 /* It takes little to do it for the whole batch at once: a number for each example, say. */
-static bool is_little(const turning *t, const sf_node *node, int64_t most)
+static bool is_little(const microbatching *t, const sf_node *node, int64_t most)
 {
     bool little = !sf_is_dear(node);
     for (uint32_t o = 0; o < node->noperands; o++)
@@ -109,15 +110,15 @@ static bool is_little(const turning *t, const sf_node *node, int64_t most)
 }
 
 /* By version: it follows from what a blocking move lands; or from what this one does. */
-static bool *find_following(const turning *t, sf_arena *arena, uint32_t blocking)
+static bool *find_following(const microbatching *t, sf_arena *arena, uint32_t blocking)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     bool *follows = SF_ARRAY(arena, m->nversions, bool);
     for (size_t i = 0; i < m->nsteps; i++) {
         uint32_t index = m->steps[i].index;
-        if (m->steps[i].is_move) {
+        if (m->steps[i].is_reshard) {
             bool begins = blocking == SF_NONE ? t->blocks[index] : index == blocking;
-            follows[m->moves[index].to] |= begins || follows[m->moves[index].from];
+            follows[m->reshards[index].to] |= begins || follows[m->reshards[index].from];
             continue;
         }
         const sf_node *node = t->step->nodes[index];
@@ -129,7 +130,7 @@ static bool *find_following(const turning *t, sf_arena *arena, uint32_t blocking
 }
 
 /* The nodes in turns that go on from what the move lands add up sums instead of parts, where they do nothing else. */
-static bool settle_sums(turning *t, uint32_t blocking)
+static bool settle_sums(microbatching *t, uint32_t blocking)
 {
     const sf_block *top = t->step->top;
     const bool *follows = find_following(t, &t->arena, blocking);
@@ -137,12 +138,12 @@ static bool settle_sums(turning *t, uint32_t blocking)
     for (int settles = 0; settles < 2; settles++)
         for (uint32_t i = 0; i < top->nnodes; i++) {
             const sf_node *node = sf_top_node(t->step, i);
-            if (!turns_node(t, node) || !reads_any(t, node, follows))
+            if (!is_microbatched_node(t, node) || !reads_any(t, node, follows))
                 continue;
             if (!settles && !is_linear_in_parts(t, node))
                 return false;
             if (settles)
-                turn_settle_node(t, node);
+                microbatch_settle_node(t, node);
             any = true;
         }
     return any;
@@ -150,46 +151,46 @@ static bool settle_sums(turning *t, uint32_t blocking)
 
 /* What follows from what blocking moves land, and only reports something, of which nothing that turns follows, is done when all
  * turns are there, where that takes little. */
-static bool settle_reports(turning *t)
+static bool settle_reports(microbatching *t)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     const bool *follows = find_following(t, &t->arena, SF_NONE);
-    bool *turned = SF_ARRAY(&t->arena, m->nversions, bool), any = false;
+    bool *microbatched = SF_ARRAY(&t->arena, m->nversions, bool), any = false;
     int64_t most = little_bytes(t);
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            turned[m->moves[index].from] |= turned[m->moves[index].to];
+        if (m->steps[i].is_reshard) {
+            microbatched[m->reshards[index].from] |= microbatched[m->reshards[index].to];
             continue;
         }
         const sf_node *node = t->step->nodes[index];
-        const uint32_t *reads = turn_reads(t, index, &count);
-        bool stays = makes_any(t, node, turned);
-        if (!stays && turns_node(t, node)) {
+        const uint32_t *reads = microbatch_reads(t, index, &count);
+        bool stays = makes_any(t, node, microbatched);
+        if (!stays && is_microbatched_node(t, node)) {
             stays = !reads_any(t, node, follows) || !is_little(t, node, most);
             if (!stays)
-                turn_settle_node(t, node);
+                microbatch_settle_node(t, node);
             any = any || !stays;
         }
         for (uint32_t r = 0; r < count; r++)
-            turned[reads[r]] |= stays;
+            microbatched[reads[r]] |= stays;
     }
     return any;
 }
 
 /* By version: what a blocking move lands follows from it. */
-static bool *find_leading(const turning *t, sf_arena *arena)
+static bool *find_leading(const microbatching *t, sf_arena *arena)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     bool *leads = SF_ARRAY(arena, m->nversions, bool);
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            leads[m->moves[index].from] |= t->blocks[index] || leads[m->moves[index].to];
+        if (m->steps[i].is_reshard) {
+            leads[m->reshards[index].from] |= t->blocks[index] || leads[m->reshards[index].to];
             continue;
         }
         const sf_node *node = t->step->nodes[index];
-        const uint32_t *reads = turn_reads(t, index, &count);
+        const uint32_t *reads = microbatch_reads(t, index, &count);
         bool all = makes_any(t, node, leads);
         for (uint32_t r = 0; r < count; r++)
             leads[reads[r]] |= all;
@@ -199,7 +200,7 @@ static bool *find_leading(const turning *t, sf_arena *arena)
 
 /* Where the step goes on from all turns more than once, what lies in between works on the whole batch, where that takes little:
  * so that one pass over all turns finds what it is made of. */
-static bool settle_between(turning *t)
+static bool settle_between(microbatching *t)
 {
     const sf_block *top = t->step->top;
     const bool *follows = find_following(t, &t->arena, SF_NONE);
@@ -209,16 +210,16 @@ static bool settle_between(turning *t)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(t->step, i);
         bool lies = makes_any(t, node, leads) && reads_any(t, node, follows);
-        if (!lies || !turns_node(t, node) || !is_little(t, node, most))
+        if (!lies || !is_microbatched_node(t, node) || !is_little(t, node, most))
             continue;
-        turn_settle_node(t, node);
+        microbatch_settle_node(t, node);
         any = true;
     }
     return any;
 }
 
 /* Which arguments were taken for the batch. */
-static void hint_batch(turning *t)
+static void hint_batch(microbatching *t)
 {
     const char **names = sf_clean_names(t->step, &t->arena);
     sf_buf list = {0};
@@ -230,15 +231,15 @@ static void hint_batch(turning *t)
     sf_buf_free(&list);
 }
 
-static sf_status refuse_blocking(turning *t, uint32_t blocking)
+static sf_status refuse_blocking(microbatching *t, uint32_t blocking)
 {
-    const sf_moving *move = &t->b->moves->moves[blocking];
-    const sf_node *maker = sf_maker(t->step, move->value);
-    const sf_node *wants = move->wanted == SF_NONE ? maker : t->step->nodes[move->wanted];
+    const sf_resharding *reshard = &t->b->reshards->reshards[blocking];
+    const sf_node *maker = sf_maker(t->step, reshard->value);
+    const sf_node *wants = reshard->wanted == SF_NONE ? maker : t->step->nodes[reshard->wanted];
     sf_buf name = {0};
-    const char *value = sf_value_name(t->step, move->value, &name);
+    const char *value = sf_value_name(t->step, reshard->value, &name);
     sf_status status = sf_fail(
-        t->b->diag, SF_EWRONG, wants ? wants->loc : SF_NOWHERE,
+        t->b->diag, SF_EMISMATCH, wants ? wants->loc : SF_NOWHERE,
         "micro-batches: %s%s%s reads %s of the whole batch, and the step goes on from that: it is "
         "no sum over parts of its batch",
         wants ? wants->def->name : "a result", wants && *wants->scope->path ? " in " : "",
@@ -249,28 +250,28 @@ static sf_status refuse_blocking(turning *t, uint32_t blocking)
 }
 
 /* A blocking move that no pass over all turns makes good: it puts much side by side, or is behind another. SF_NONE: none is. */
-static uint32_t find_unsettled(const turning *t)
+static uint32_t find_unsettled(const microbatching *t)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     int64_t most = little_bytes(t);
     uint32_t first = SF_NONE;
-    for (uint32_t i = 0; i < m->nmoves; i++) {
-        bool is_sum = sf_is_reduction(m->moves[i].kind);
-        bool is_much = !is_sum && sf_type_bytes(sf_type_of(t->step, m->moves[i].value)) > most;
+    for (uint32_t i = 0; i < m->nreshards; i++) {
+        bool is_sum = sf_is_reduction(m->reshards[i].kind);
+        bool is_much = !is_sum && sf_type_bytes(sf_type_of(t->step, m->reshards[i].value)) > most;
         if (!t->blocks[i] || (!is_much && t->nloops <= MOST_LOOPS))
             continue;
-        if (first == SF_NONE || (!is_sum && sf_is_reduction(m->moves[first].kind)))
+        if (first == SF_NONE || (!is_sum && sf_is_reduction(m->reshards[first].kind)))
             first = i;
     }
     return first;
 }
 
 /* Whether anything was settled: then all is to be looked at again. */
-sf_status turn_settle_blocking(turning *t, bool *any)
+sf_status microbatch_settle_blocking(microbatching *t, bool *any)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     *any = false;
-    for (uint32_t i = 0; i < m->nmoves; i++)
+    for (uint32_t i = 0; i < m->nreshards; i++)
         if (t->blocks[i])
             *any = settle_upstream(t, i) || settle_sums(t, i) || *any;
     *any = *any || settle_reports(t);

@@ -10,7 +10,7 @@
 
 /* A value that leaves the loop at hand. */
 typedef struct leaving {
-    turn_landing of;
+    loop_output of;
     uint32_t argument; /* of the body */
     sf_value next;     /* what it is behind the turn */
     size_t other;      /* of the same version, counted from 1; 0: none */
@@ -19,7 +19,7 @@ typedef struct leaving {
 /* A move that leaves a loop: they have numbers, and parts that are apart (local/time/microbatches.h). */
 typedef struct loop_end {
     uint32_t number, part;
-    uint32_t move, item; /* of the step */
+    uint32_t reshard, item; /* of the step */
 } loop_end;
 
 /* A loop: the moves that leave it, the last of the step first. */
@@ -36,7 +36,7 @@ typedef struct loop_items {
 } loop_items;
 
 typedef struct looping {
-    turning *t;
+    microbatching *t;
     sf_value *landed; /* by move: whole, where no version stands for it; or SF_NONE */
     bool *is_added;   /* by node: a still one, in the top block */
     uint32_t nadded;  /* loops */
@@ -57,9 +57,9 @@ typedef struct looping {
     sf_value *operands;         /* that the loop is given, */
     sf_layout *operand_layouts; /* and how they enter it */
     size_t noperands, operand_capacity, layout_capacity;
-    leaving *landings;
-    size_t nlandings, landing_capacity;
-    size_t *landing_of; /* by version, counted from 1 */
+    leaving *loop_outputs;
+    size_t nloop_outputs, output_capacity;
+    size_t *output_of; /* by version, counted from 1 */
 } looping;
 
 /* Which moves leave which loops: o->ends, o->made_by. */
@@ -72,7 +72,7 @@ void loop_find_runs(looping *o, const loop_ends *loop);
 void loop_find_places(looping *o);
 
 /* A still node of the top block; views are made with who reads them. */
-bool loop_is_still(const looping *o, const sf_step_item *item);
+bool loop_is_invariant(const looping *o, const sf_step_item *item);
 
 /* What only shows its operands in another way, or is a number: so what is gathered for it need not be kept, and a loop knows what its
  * sums start from. */

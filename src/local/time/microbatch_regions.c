@@ -11,16 +11,16 @@ static uint32_t later(uint32_t a, uint32_t b)
 }
 
 /* Where all turns of the batch are there anyway, in the last loop; else as soon as can be. */
-static uint32_t loop_of_landing(const looping *o, uint32_t index)
+static uint32_t loop_of_output(const looping *o, uint32_t index)
 {
     bool early = o->t->recipe || o->t->blocks[index];
-    return early ? o->t->landing_behind[index] - 1 : o->t->nloops - 1;
+    return early ? o->t->output_after[index] - 1 : o->t->nloops - 1;
 }
 
 /* What leaves different loops, of those that could be one. */
 static uint32_t part_of(const looping *o, uint32_t index)
 {
-    const sf_node *maker = sf_maker(o->t->step, o->t->b->moves->moves[index].value);
+    const sf_node *maker = sf_maker(o->t->step, o->t->b->reshards->reshards[index].value);
     return maker && o->t->apart ? o->t->apart[maker->id] : 0;
 }
 
@@ -45,13 +45,13 @@ static int by_first_move(const void *a, const void *b)
 
 static loop_end *list_ends(looping *o, size_t *count)
 {
-    const sf_moves *m = o->t->b->moves;
-    loop_end *all = SF_ARRAY(&o->t->arena, m->nmoves, loop_end);
+    const sf_reshards *m = o->t->b->reshards;
+    loop_end *all = SF_ARRAY(&o->t->arena, m->nreshards, loop_end);
     *count = 0;
     for (uint32_t i = 0; i < m->nsteps; i++) {
         uint32_t index = m->steps[i].index;
-        if (m->steps[i].is_move && turn_lands(o->t, &m->moves[index]))
-            all[(*count)++] = (loop_end){loop_of_landing(o, index), part_of(o, index), index, i};
+        if (m->steps[i].is_reshard && is_loop_output(o->t, &m->reshards[index]))
+            all[(*count)++] = (loop_end){loop_of_output(o, index), part_of(o, index), index, i};
     }
     if (*count > 0)
         qsort(all, *count, sizeof *all, by_loop);
@@ -60,15 +60,15 @@ static loop_end *list_ends(looping *o, size_t *count)
 
 static void find_makers(looping *o)
 {
-    const sf_moves *m = o->t->b->moves;
+    const sf_reshards *m = o->t->b->reshards;
     o->asked = SF_ARRAY(&o->t->arena, m->nversions, uint32_t);
     o->made_by = SF_ARRAY(&o->t->arena, m->nversions, uint32_t);
     for (size_t v = 0; v < m->nversions; v++)
         o->made_by[v] = SF_NONE;
     for (uint32_t i = 0; i < m->nsteps; i++) {
-        const sf_node *node = m->steps[i].is_move ? NULL : o->t->step->nodes[m->steps[i].index];
+        const sf_node *node = m->steps[i].is_reshard ? NULL : o->t->step->nodes[m->steps[i].index];
         if (!node)
-            o->made_by[m->moves[m->steps[i].index].to] = i;
+            o->made_by[m->reshards[m->steps[i].index].to] = i;
         for (uint32_t r = 0; node && r < node->nresults; r++)
             o->made_by[m->made[node->result + r]] = i;
     }
@@ -83,10 +83,10 @@ void loop_find_ends(looping *o)
         bool is_same =
             i > 0 && all[i].number == all[i - 1].number && all[i].part == all[i - 1].part;
         if (!is_same)
-            o->ends[o->nends++] = (loop_ends){&all[i], 0, all[i].move};
+            o->ends[o->nends++] = (loop_ends){&all[i], 0, all[i].reshard};
         loop_ends *loop = &o->ends[o->nends - 1];
         loop->count++;
-        loop->first = all[i].move < loop->first ? all[i].move : loop->first;
+        loop->first = all[i].reshard < loop->first ? all[i].reshard : loop->first;
     }
     if (o->nends > 0)
         qsort(o->ends, o->nends, sizeof *o->ends, by_first_move);
@@ -113,9 +113,9 @@ static void ask_for(looping *o, uint32_t version)
 static void ask_for_reads(looping *o, const sf_node *node, uint32_t version)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(o->t, node->id, &count);
+    const uint32_t *reads = microbatch_reads(o->t, node->id, &count);
     for (uint32_t r = 0; r < count; r++)
-        if (!sf_is_transparent(node) || o->t->b->moves->made[node->result + r] == version)
+        if (!sf_is_transparent(node) || o->t->b->reshards->made[node->result + r] == version)
             ask_for(o, reads[r]);
 }
 
@@ -146,36 +146,36 @@ static void forget_loop(looping *o)
 {
     for (size_t i = 0; i < o->running.count; i++)
         o->runs[o->running.at[i]] = false;
-    for (size_t i = 0; i < o->nlandings; i++)
-        o->landing_of[o->t->b->moves->moves[o->landings[i].of.move].from] = 0;
-    o->running.count = o->before.count = o->nlandings = 0;
+    for (size_t i = 0; i < o->nloop_outputs; i++)
+        o->output_of[o->t->b->reshards->reshards[o->loop_outputs[i].of.reshard].from] = 0;
+    o->running.count = o->before.count = o->nloop_outputs = 0;
 }
 
 /* What makes a version that turns, and is asked for, runs. What lands in a loop before is given to this one. */
 static void run_maker(looping *o, uint32_t version)
 {
-    const sf_moves *m = o->t->b->moves;
+    const sf_reshards *m = o->t->b->reshards;
     uint32_t item = o->made_by[version];
-    if (item == SF_NONE || !turns_version(o->t, version))
+    if (item == SF_NONE || !is_microbatched_version(o->t, version))
         return;
     o->runs[item] = true;
     take_item(o, &o->running, item);
-    if (!m->steps[item].is_move)
+    if (!m->steps[item].is_reshard)
         ask_for_reads(o, o->t->step->nodes[m->steps[item].index], version);
-    else if (!turn_lands(o->t, &m->moves[m->steps[item].index]))
-        ask_for(o, m->moves[m->steps[item].index].from);
+    else if (!is_loop_output(o->t, &m->reshards[m->steps[item].index]))
+        ask_for(o, m->reshards[m->steps[item].index].from);
 }
 
 /* What the loop reads that does not turn, and what leads to that, where it is not there yet: many loops are found in the time of one. */
 static void find_before(looping *o)
 {
-    const sf_moves *m = o->t->b->moves;
+    const sf_reshards *m = o->t->b->reshards;
     begin_asking(o);
     for (size_t i = 0; i < o->running.count; i++) {
         const sf_step_item *item = &m->steps[o->running.at[i]];
-        const sf_node *node = item->is_move ? NULL : o->t->step->nodes[item->index];
+        const sf_node *node = item->is_reshard ? NULL : o->t->step->nodes[item->index];
         if (!node)
-            ask_for(o, m->moves[item->index].from);
+            ask_for(o, m->reshards[item->index].from);
         else if (!sf_is_transparent(node))
             ask_for_reads(o, node, SF_NONE);
     }
@@ -184,13 +184,13 @@ static void find_before(looping *o)
         if (item == SF_NONE)
             continue;
         const sf_node *node =
-            m->steps[item].is_move ? NULL : o->t->step->nodes[m->steps[item].index];
-        const sf_moving *move = node ? NULL : &m->moves[m->steps[item].index];
-        if (move && !turn_lands(o->t, move))
-            ask_for(o, move->from);
-        if (!node || o->is_added[node->id] || (!o->runs[item] && turns_node(o->t, node)))
+            m->steps[item].is_reshard ? NULL : o->t->step->nodes[m->steps[item].index];
+        const sf_resharding *reshard = node ? NULL : &m->reshards[m->steps[item].index];
+        if (reshard && !is_loop_output(o->t, reshard))
+            ask_for(o, reshard->from);
+        if (!node || o->is_added[node->id] || (!o->runs[item] && is_microbatched_node(o->t, node)))
             continue;
-        if (loop_is_still(o, &m->steps[item]))
+        if (loop_is_invariant(o, &m->steps[item]))
             take_item(o, &o->before, item);
         ask_for_reads(o, node, version);
     }
@@ -203,10 +203,10 @@ void loop_find_runs(looping *o, const loop_ends *loop)
     forget_loop(o);
     begin_asking(o);
     for (size_t i = 0; i < loop->count; i++) {
-        uint32_t from = o->t->b->moves->moves[loop->at[i].move].from;
-        leaving l = {.of = turn_land(o->t, loop->at[i].move), .other = o->landing_of[from]};
-        SF_PUSH(&o->t->arena, o->landings, o->nlandings, o->landing_capacity, l);
-        o->landing_of[from] = o->nlandings;
+        uint32_t from = o->t->b->reshards->reshards[loop->at[i].reshard].from;
+        leaving l = {.of = loop_output_of(o->t, loop->at[i].reshard), .other = o->output_of[from]};
+        SF_PUSH(&o->t->arena, o->loop_outputs, o->nloop_outputs, o->output_capacity, l);
+        o->output_of[from] = o->nloop_outputs;
         ask_for(o, from);
     }
     while (o->nstack > 0)
@@ -223,34 +223,35 @@ bool loop_stands_with_readers(const sf_node *node)
 
 void loop_find_places(looping *o)
 {
-    const sf_moves *m = o->t->b->moves;
+    const sf_reshards *m = o->t->b->reshards;
     for (size_t i = 0; i < m->nsteps; i++) {
-        uint32_t index = m->steps[i].index, count, behind = 0;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            if (turns_version(o->t, move->to))
+        uint32_t index = m->steps[i].index, count, after = 0;
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            if (is_microbatched_version(o->t, reshard->to))
                 continue;
-            o->t->behind[move->to] =
-                turn_lands(o->t, move) ? loop_of_landing(o, index) + 1 : o->t->behind[move->from];
+            o->t->after[reshard->to] = is_loop_output(o->t, reshard) ? loop_of_output(o, index) + 1
+                                                                     : o->t->after[reshard->from];
             continue;
         }
         const sf_node *node = o->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(o->t, index, &count);
-        if (turns_node(o->t, node) && !sf_is_transparent(node))
+        const uint32_t *reads = microbatch_reads(o->t, index, &count);
+        if (is_microbatched_node(o->t, node) && !sf_is_transparent(node))
             continue;
         for (uint32_t r = 0; r < count; r++)
-            behind = later(behind, turns_version(o->t, reads[r]) ? 0 : o->t->behind[reads[r]]);
+            after =
+                later(after, is_microbatched_version(o->t, reads[r]) ? 0 : o->t->after[reads[r]]);
         for (uint32_t r = 0; r < node->nresults; r++)
-            if (!turns_version(o->t, m->made[node->result + r]))
-                o->t->behind[m->made[node->result + r]] =
-                    sf_is_transparent(node) ? o->t->behind[reads[r]] : behind;
+            if (!is_microbatched_version(o->t, m->made[node->result + r]))
+                o->t->after[m->made[node->result + r]] =
+                    sf_is_transparent(node) ? o->t->after[reads[r]] : after;
     }
 }
 
-bool loop_is_still(const looping *o, const sf_step_item *item)
+bool loop_is_invariant(const looping *o, const sf_step_item *item)
 {
-    if (item->is_move)
+    if (item->is_reshard)
         return false;
     const sf_node *node = o->t->step->nodes[item->index];
-    return !loop_stands_with_readers(node) && !turns_node(o->t, node);
+    return !loop_stands_with_readers(node) && !is_microbatched_node(o->t, node);
 }

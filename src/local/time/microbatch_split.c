@@ -13,7 +13,7 @@
 
 enum { MOST_TRIES = 8 };
 
-const sf_layout turn_still;
+const sf_layout microbatch_invariant;
 
 static uint32_t later(uint32_t a, uint32_t b)
 {
@@ -21,51 +21,51 @@ static uint32_t later(uint32_t a, uint32_t b)
 }
 
 /* Behind how many loops all versions are; returns how many there are. */
-static uint32_t find_loops(turning *t)
+static uint32_t find_loops(microbatching *t)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     uint32_t loops = 0;
     for (size_t i = 0; i < m->nsteps; i++) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            t->behind[move->to] = t->behind[move->from] + turn_lands(t, move);
-            t->landing_behind[index] = t->behind[move->to];
-            t->weighs[move->to] = t->weighs[move->from];
-            if (turns_version(t, move->to))
-                loops = later(loops, t->behind[move->to] + 1);
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            t->after[reshard->to] = t->after[reshard->from] + is_loop_output(t, reshard);
+            t->output_after[index] = t->after[reshard->to];
+            t->weighs[reshard->to] = t->weighs[reshard->from];
+            if (is_microbatched_version(t, reshard->to))
+                loops = later(loops, t->after[reshard->to] + 1);
             continue;
         }
         const sf_node *node = t->step->nodes[index];
-        const uint32_t *reads = turn_reads(t, index, &count);
-        uint32_t behind = 0;
+        const uint32_t *reads = microbatch_reads(t, index, &count);
+        uint32_t after = 0;
         bool weighs = false;
         for (uint32_t r = 0; r < count; r++) {
-            behind = later(behind, t->behind[reads[r]]);
+            after = later(after, t->after[reads[r]]);
             weighs = weighs || t->weighs[reads[r]];
         }
         for (uint32_t r = 0; r < node->nresults; r++) {
             uint32_t version = m->made[node->result + r];
-            t->behind[version] = sf_is_transparent(node) ? t->behind[reads[r]] : behind;
+            t->after[version] = sf_is_transparent(node) ? t->after[reads[r]] : after;
             t->weighs[version] = weighs;
         }
-        if (turns_node(t, node))
-            loops = later(loops, behind + 1);
+        if (is_microbatched_node(t, node))
+            loops = later(loops, after + 1);
     }
     return loops;
 }
 
 /* A loop of the step in which turns meet: what it makes whole of what they have in parts would be summed inside. */
-static sf_status refuse_meeting(turning *t)
+static sf_status refuse_meeting(microbatching *t)
 {
     const sf_block *top = t->step->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(t->step, i);
-        bool turns = node->def->control != SF_CONTROL_NONE && turns_node(t, node);
-        for (uint32_t r = 0; r < node->nresults && turns; r++)
-            if (!turns_version(t, t->b->moves->made[node->result + r]) &&
+        bool microbatches = node->def->control != SF_CONTROL_NONE && is_microbatched_node(t, node);
+        for (uint32_t r = 0; r < node->nresults && microbatches; r++)
+            if (!is_microbatched_version(t, t->b->reshards->made[node->result + r]) &&
                 sf_uses_count(&t->uses, node->result + r) > 0)
-                return sf_fail(t->b->diag, SF_EWRONG, node->loc,
+                return sf_fail(t->b->diag, SF_EMISMATCH, node->loc,
                                "%s: a %s%s%s would need all turns in each of its own",
                                t->recipe ? "co-shard" : "micro-batches", node->def->name,
                                *node->scope->path ? " in " : "", node->scope->path);
@@ -73,46 +73,47 @@ static sf_status refuse_meeting(turning *t)
     return SF_OK;
 }
 
-static void find_weights(turning *t)
+static void find_weights(microbatching *t)
 {
     const sf_block *top = t->step->top;
     for (uint32_t i = 0; i < top->narguments; i++)
-        t->weighs[t->b->moves->made[top->arguments[i]]] =
+        t->weighs[t->b->reshards->made[top->arguments[i]]] =
             t->step->arguments[i].role != SF_ROLE_BATCH;
 }
 
 /* What lands and is read, by way of still nodes, by what turns. */
-static void find_blocking(turning *t)
+static void find_blocking(microbatching *t)
 {
-    const sf_moves *m = t->b->moves;
+    const sf_reshards *m = t->b->reshards;
     bool *needed = SF_ARRAY(&t->arena, m->nversions, bool);
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            bool turned = turns_version(t, move->to);
-            t->blocks[index] = turn_lands(t, move) && (turned || needed[move->to]);
-            if (!turns_version(t, move->from) && (turned || needed[move->to]))
-                needed[move->from] = true;
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            bool microbatched = is_microbatched_version(t, reshard->to);
+            t->blocks[index] = is_loop_output(t, reshard) && (microbatched || needed[reshard->to]);
+            if (!is_microbatched_version(t, reshard->from) && (microbatched || needed[reshard->to]))
+                needed[reshard->from] = true;
             continue;
         }
         const sf_node *node = t->step->nodes[index];
-        const uint32_t *reads = turn_reads(t, index, &count);
-        bool wanted = turns_node(t, node);
+        const uint32_t *reads = microbatch_reads(t, index, &count);
+        bool wanted = is_microbatched_node(t, node);
         for (uint32_t r = 0; r < node->nresults; r++)
             wanted = wanted || needed[m->made[node->result + r]];
         for (uint32_t r = 0; r < count; r++)
-            needed[reads[r]] = needed[reads[r]] || (wanted && !turns_version(t, reads[r]));
+            needed[reads[r]] =
+                needed[reads[r]] || (wanted && !is_microbatched_version(t, reads[r]));
     }
 }
 
 /* The plan in turns */
 
 /* The batch along the dimension that people split over ranks, in its minor digit. */
-static sf_status pin_turns(turning *t)
+static sf_status pin_turns(microbatching *t)
 {
     const sf_graph *graph = t->step;
-    sf_graph *opened = sf_graph_clone_turn(graph);
+    sf_graph *opened = sf_graph_clone_iteration(graph);
     sf_uses uses = sf_uses_of(opened, &t->arena);
     const char **names = sf_clean_names(graph, &t->arena);
     const char **pins = SF_ARRAY(&t->arena, graph->top->narguments, const char *);
@@ -122,47 +123,48 @@ static sf_status pin_turns(turning *t)
         const sf_type *type = sf_argument_type(graph, i);
         if (!sf_has_rows(graph, i))
             continue;
-        sf_share share = sf_batch_share(opened, &uses, i, 0, t->turns);
+        sf_share share = sf_batch_share(opened, &uses, i, 0, t->microbatches);
         if (share.kind != SF_SPLIT) {
-            status = sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE,
+            status = sf_fail(t->b->diag, SF_EMISMATCH, SF_NOWHERE,
                              "micro-batches: dimension 0 of %s, of size %" PRId64
                              ", does not split into %d equal parts",
-                             names[i], type->dims[0], t->turns);
+                             names[i], type->dims[0], t->microbatches);
             continue;
         }
         sf_buf pin = {0};
-        sf_buf_printf(&pin, "/%s=S(%d,%d)@time", names[i], share.dim, t->turns);
+        sf_buf_printf(&pin, "/%s=S(%d,%d)@time", names[i], share.dim, t->microbatches);
         pins[count++] = sf_arena_string(&t->arena, pin.text, pin.length);
         sf_buf_free(&pin);
     }
     sf_graph_free(opened);
     SF_TRY(status);
     if (count == 0)
-        return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(t->b->diag, SF_EMISMATCH, SF_NOWHERE,
                        "micro-batches: no argument of the step is a batch");
     return sf_plan_add_pins(t->time, count, pins, t->b->diag);
 }
 
 /* What a recipe, or a choice of factors, splits where it may, in turns; the update works on all of it at once. */
-static sf_status plan_by_recipe(turning *t)
+static sf_status plan_by_recipe(microbatching *t)
 {
     const sf_block *top = t->step->top;
     sf_choice_list chosen = {0};
     bool any = false;
     if (sf_is_choice_text(t->recipe))
-        SF_TRY(sf_choose_by_text(t->step, t->recipe, t->turns, &t->arena, t->b->diag, &chosen));
-    SF_TRY(sf_plan_complete_chosen(t->step, t->time, chosen.count, chosen.at, t->b->diag));
+        SF_TRY(
+            sf_choose_by_text(t->step, t->recipe, t->microbatches, &t->arena, t->b->diag, &chosen));
+    SF_TRY(sf_plan_propagate_chosen(t->step, t->time, chosen.count, chosen.at, t->b->diag));
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(t->step, i);
         uint32_t count = node->noperands + node->nresults;
         if ((node->phase == SF_UPDATE || (t->may && !t->may[node->id])) && count > 0)
             memset(t->time->nodes[node->id], 0, count * sizeof *t->time->nodes[node->id]);
-        any = any || turns_node(t, node);
+        any = any || is_microbatched_node(t, node);
     }
     if (any)
         return SF_OK;
-    return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE, "co-shard: %s splits nothing%s%s", t->recipe,
-                   t->in && *t->in ? " in " : "", t->in ? t->in : "");
+    return sf_fail(t->b->diag, SF_EMISMATCH, SF_NOWHERE, "co-shard: %s splits nothing%s%s",
+                   t->recipe, t->in && *t->in ? " in " : "", t->in ? t->in : "");
 }
 
 /* What only puts its operand into something larger. */
@@ -175,7 +177,7 @@ static bool puts_into(const sf_node *node)
 /* What a turn has in parts, and another stage reads to make something once (plan/pipeline/stage.h), or groups bring together, is
  * added up first: so it goes there once, and not in every turn. So is what is put into a stack of gradients, which then is made
  * once. */
-static void settle_crossing(turning *t)
+static void settle_crossing(microbatching *t)
 {
     const sf_block *top = t->step->top;
     bool *settled = SF_ARRAY(&t->arena, t->step->nnodes, bool);
@@ -184,7 +186,7 @@ static void settle_crossing(turning *t)
         sf_layout *layouts = t->time->nodes[node->id];
         for (uint32_t o = 0; o < node->noperands && !settled[node->id]; o++) {
             const sf_node *maker = sf_maker(t->step, node->operands[o]);
-            if (!maker || layouts[o].axes[TURN_AXIS].kind != SF_PARTIAL)
+            if (!maker || layouts[o].axes[MICROBATCH_AXIS].kind != SF_PARTIAL)
                 continue;
             bool crosses = !t->stages->anywhere[maker->id] && !t->stages->anywhere[node->id] &&
                            t->stages->of_node[maker->id] != t->stages->of_node[node->id];
@@ -193,22 +195,22 @@ static void settle_crossing(turning *t)
                 sf_is_between_groups(node) || (t->stages->late[node->id] && puts_into(node));
         }
         if (settled[node->id])
-            turn_settle_node(t, node);
+            microbatch_settle_node(t, node);
     }
 }
 
-static sf_status plan_batch(turning *t)
+static sf_status plan_batch(microbatching *t)
 {
-    if (t->turns == 1)
+    if (t->microbatches == 1)
         return SF_OK;
     SF_TRY(pin_turns(t));
-    SF_TRY(sf_plan_complete(t->step, t->time, t->b->diag));
+    SF_TRY(sf_plan_propagate(t->step, t->time, t->b->diag));
     if (t->stages)
         settle_crossing(t);
     return SF_OK;
 }
 
-sf_status turn_plan(turning *t)
+sf_status microbatch_plan(microbatching *t)
 {
     const sf_block *top = t->step->top;
     if (!t->is_given)
@@ -217,29 +219,29 @@ sf_status turn_plan(turning *t)
     memset(t->time->arguments, 0, top->narguments * sizeof *t->time->arguments);
     memset(t->time->results, 0, top->nresults * sizeof *t->time->results);
     for (int tries = 0; tries < MOST_TRIES; tries++) {
-        bool again;
+        bool recomputed;
         SF_TRY(local_prepare(t->b));
-        const sf_moves *m = t->b->moves;
-        t->behind = SF_ARRAY(&t->arena, m->nversions, uint32_t);
+        const sf_reshards *m = t->b->reshards;
+        t->after = SF_ARRAY(&t->arena, m->nversions, uint32_t);
         t->weighs = SF_ARRAY(&t->arena, m->nversions, bool);
-        t->blocks = SF_ARRAY(&t->arena, m->nmoves, bool);
-        t->landing_behind = SF_ARRAY(&t->arena, m->nmoves, uint32_t);
+        t->blocks = SF_ARRAY(&t->arena, m->nreshards, bool);
+        t->output_after = SF_ARRAY(&t->arena, m->nreshards, uint32_t);
         find_weights(t);
         t->nloops = find_loops(t);
         find_blocking(t);
-        again = false;
+        recomputed = false;
         if (!t->recipe)
-            SF_TRY(turn_settle_blocking(t, &again));
-        if (!again)
+            SF_TRY(microbatch_settle_blocking(t, &recomputed));
+        if (!recomputed)
             return refuse_meeting(t);
     }
-    return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE,
+    return sf_fail(t->b->diag, SF_EMISMATCH, SF_NOWHERE,
                    "micro-batches: the step cannot be brought into turns");
 }
 
 /* Opening */
 
-static sf_status open_recipe(turning *t, sf_mesh *mesh)
+static sf_status open_recipe(microbatching *t, sf_mesh *mesh)
 {
     const char *const *axes = sf_recipe_axes(t->recipe);
     if (!axes || !axes[0] || axes[1])
@@ -248,12 +250,12 @@ static sf_status open_recipe(turning *t, sf_mesh *mesh)
                        "such as 4@layer_0,2",
                        t->recipe);
     mesh->axes[0].name = axes[0];
-    return sf_recipe_plan(t->step, t->recipe, t->turns, mesh, t->b->diag, &t->time);
+    return sf_recipe_plan(t->step, t->recipe, t->microbatches, mesh, t->b->diag, &t->time);
 }
 
-sf_status turn_open(turning *t)
+sf_status microbatch_open(microbatching *t)
 {
-    sf_mesh mesh = {1, {{"time", t->turns}}};
+    sf_mesh mesh = {1, {{"time", t->microbatches}}};
     t->uses = sf_uses_of(t->step, &t->arena);
     t->is_given = t->time != NULL;
     if (t->is_given)
@@ -265,16 +267,17 @@ sf_status turn_open(turning *t)
     return SF_OK;
 }
 
-sf_status sf_turns_plan(const sf_graph *graph, const sf_plan *plan, const sf_stages *stages,
-                        int turns, sf_pool *pool, sf_diag *diag, sf_plan **out)
+sf_status sf_microbatch_plan(const sf_graph *graph, const sf_plan *plan, const sf_stages *stages,
+                             int microbatches, sf_pool *pool, sf_diag *diag, sf_plan **out)
 {
     local_builder b = {.diag = diag};
-    turning t = {.b = &b, .step = graph, .space = plan, .turns = turns, .stages = stages};
+    microbatching t = {
+        .b = &b, .step = graph, .space = plan, .microbatches = microbatches, .stages = stages};
     sf_local *local = sf_alloc(sizeof *local);
-    sf_status status = turn_open(&t);
+    sf_status status = microbatch_open(&t);
     if (status == SF_OK) {
         local_open(&b, local, graph, t.time, 0, pool, 0);
-        status = turn_plan(&t);
+        status = microbatch_plan(&t);
         local_close(&b);
     }
     local_free(local);

@@ -28,13 +28,13 @@ static sf_value give(looping *o, sf_value value, sf_value whole, const sf_layout
 {
     for (size_t i = 0; i < o->noperands; i++)
         if (o->operands[i] == value)
-            return o->body->arguments[1 + o->nlandings + i];
+            return o->body->arguments[1 + o->nloop_outputs + i];
     size_t count = o->noperands;
     SF_PUSH(&o->t->arena, o->operands, count, o->operand_capacity, value);
     SF_PUSH(&o->t->arena, o->operand_layouts, o->noperands, o->layout_capacity, *layout);
     sf_value argument =
         sf_block_argument(o->t->b->graph, o->body, sf_type_of(o->t->b->graph, value));
-    local_record(o->t->b, argument, whole, &turn_still);
+    local_record(o->t->b, argument, whole, &microbatch_invariant);
     return argument;
 }
 
@@ -42,16 +42,17 @@ static sf_value give(looping *o, sf_value value, sf_value whole, const sf_layout
 static const sf_layout *layout_of_given(const looping *o, sf_value value)
 {
     const sf_layout *layout = sf_plan_layout(o->t->space, o->t->step, value);
-    return sf_layout_is_partial(layout) ? &turn_still : layout;
+    return sf_layout_is_partial(layout) ? &microbatch_invariant : layout;
 }
 
 /* A still node that stands with who reads it, in the loop and outside. */
 static const sf_node *view_behind(const looping *o, uint32_t version)
 {
-    const sf_value_version *v = &o->t->b->moves->versions[version];
+    const sf_value_version *v = &o->t->b->reshards->versions[version];
     const sf_node *maker = sf_maker(o->t->step, v->value);
     bool stands = maker && loop_stands_with_readers(maker);
-    return stands && v->move == SF_NONE && !turns_version(o->t, version) ? maker : NULL;
+    return stands && v->reshard == SF_NONE && !is_microbatched_version(o->t, version) ? maker
+                                                                                      : NULL;
 }
 
 static sf_status reach_version(looping *o, uint32_t version);
@@ -60,51 +61,51 @@ static sf_status reach_top(looping *o, uint32_t version);
 /* Makes a node that shows its operands, here; of a barrier, what is asked for. */
 static sf_status add_view(looping *o, const sf_node *node, uint32_t version, bool in_body)
 {
-    uint32_t count, result = o->t->b->moves->versions[version].value - node->result;
-    const uint32_t *reads = turn_reads(o->t, node->id, &count);
+    uint32_t count, result = o->t->b->reshards->versions[version].value - node->result;
+    const uint32_t *reads = microbatch_reads(o->t, node->id, &count);
     for (uint32_t r = 0; r < count; r++)
         if (!sf_is_transparent(node) || r == result)
             SF_TRY(in_body ? reach_version(o, reads[r]) : reach_top(o, reads[r]));
     if (sf_is_transparent(node)) {
-        turn_add_barrier(o->t, node, result);
+        microbatch_add_barrier(o->t, node, result);
         return SF_OK;
     }
     size_t first = o->t->b->graph->nnodes;
     SF_TRY(local_add_node(o->t->b, node));
-    turn_note_origin(o->t, first, node);
-    return turn_settle_same(o->t, node);
+    microbatch_note_origin(o->t, first, node);
+    return microbatch_settle_same(o->t, node);
 }
 
 static sf_status reach_top(looping *o, uint32_t version)
 {
-    uint32_t at = o->t->b->moves->versions[version].same;
+    uint32_t at = o->t->b->reshards->versions[version].same;
     const sf_node *view = view_behind(o, at);
     return view && o->top_versions[at].value == SF_NONE ? add_view(o, view, at, false) : SF_OK;
 }
 
 static sf_status reach_version(looping *o, uint32_t version)
 {
-    uint32_t at = o->t->b->moves->versions[version].same;
+    uint32_t at = o->t->b->reshards->versions[version].same;
     const sf_node *view = view_behind(o, at);
-    if (turns_version(o->t, version) || o->body_versions[at].value != SF_NONE)
+    if (is_microbatched_version(o->t, version) || o->body_versions[at].value != SF_NONE)
         return SF_OK;
     if (view)
         return add_view(o, view, at, true);
     enter_top(o);
     sf_value value = local_value(o->t->b, at);
     enter_body(o);
-    o->body_versions[at].value = give(o, value, o->t->b->moves->versions[at].value,
-                                      layout_of_given(o, o->t->b->moves->versions[at].value));
+    o->body_versions[at].value = give(o, value, o->t->b->reshards->versions[at].value,
+                                      layout_of_given(o, o->t->b->reshards->versions[at].value));
     return SF_OK;
 }
 
 static sf_status add_turning_node(looping *o, const sf_node *node)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(o->t, node->id, &count);
+    const uint32_t *reads = microbatch_reads(o->t, node->id, &count);
     for (uint32_t r = 0; r < node->nresults && sf_is_transparent(node); r++)
-        if (turns_version(o->t, reads[r]) && o->body_versions[reads[r]].value != SF_NONE)
-            turn_add_barrier(o->t, node, r);
+        if (is_microbatched_version(o->t, reads[r]) && o->body_versions[reads[r]].value != SF_NONE)
+            microbatch_add_barrier(o->t, node, r);
     if (sf_is_transparent(node))
         return SF_OK;
     for (uint32_t r = 0; r < count; r++)
@@ -113,67 +114,67 @@ static sf_status add_turning_node(looping *o, const sf_node *node)
     SF_TRY(local_add_node(o->t->b, node));
     for (; inner < o->t->b->local->ninner; inner++)
         if (o->t->b->local->inner[inner].local->nsent > 0)
-            return sf_fail(o->t->b->diag, SF_EWRONG, node->loc,
+            return sf_fail(o->t->b->diag, SF_EMISMATCH, node->loc,
                            "%s: a %s would need all turns in each of its own",
                            o->t->recipe ? "co-shard" : "micro-batches", node->def->name);
-    return turn_settle_same(o->t, node);
+    return microbatch_settle_same(o->t, node);
 }
 
 /* What a turn has of a whole value. */
 static sf_status add_turning_move(looping *o, uint32_t index)
 {
-    const sf_moving *move = &o->t->b->moves->moves[index];
-    if (sf_is_local_move(move->kind)) {
-        SF_TRY(reach_version(o, move->from));
-        local_make_move(o->t->b, index);
+    const sf_resharding *reshard = &o->t->b->reshards->reshards[index];
+    if (sf_is_local_reshard(reshard->kind)) {
+        SF_TRY(reach_version(o, reshard->from));
+        local_make_reshard(o->t->b, index);
         return SF_OK;
     }
-    const sf_node *maker = sf_maker(o->t->step, move->value);
-    local_moving m = {.whole = sf_type_of(o->t->step, move->value),
-                      .before = &turn_still,
-                      .after = o->t->b->moves->versions[move->to].layout,
-                      .kind = SF_MOVE_SLICE,
-                      .axes = 1u << TURN_AXIS};
-    sf_value whole = give(o, o->landed[index], move->value, layout_of_given(o, move->value));
-    local_note_place(o->t->b, maker, move->phase);
-    local_set(o->t->b, move->to, local_move_alone(o->t->b, whole, &m));
+    const sf_node *maker = sf_maker(o->t->step, reshard->value);
+    local_resharding m = {.whole = sf_type_of(o->t->step, reshard->value),
+                          .before = &microbatch_invariant,
+                          .after = o->t->b->reshards->versions[reshard->to].layout,
+                          .kind = SF_RESHARD_SLICE,
+                          .axes = 1u << MICROBATCH_AXIS};
+    sf_value whole = give(o, o->landed[index], reshard->value, layout_of_given(o, reshard->value));
+    local_note_place(o->t->b, maker, reshard->phase);
+    local_set(o->t->b, reshard->to, local_reshard_alone(o->t->b, whole, &m));
     return SF_OK;
 }
 
 /* What leaves the loop */
 
-static void update_landing(looping *o, leaving *l)
+static void update_output(looping *o, leaving *l)
 {
-    l->next = turn_landing_add(o->t, &l->of, o->body->arguments[l->argument], o->t->b->turn);
+    l->next = loop_output_add(o->t, &l->of, o->body->arguments[l->argument], o->t->b->microbatch);
 }
 
 /* Right behind what makes them, so that parts need not wait for the end of the turn. */
-static void update_landings(looping *o, const sf_step_item *item)
+static void update_outputs(looping *o, const sf_step_item *item)
 {
-    const sf_moves *m = o->t->b->moves;
-    const sf_node *node = item->is_move ? NULL : o->t->step->nodes[item->index];
+    const sf_reshards *m = o->t->b->reshards;
+    const sf_node *node = item->is_reshard ? NULL : o->t->step->nodes[item->index];
     uint32_t count = node ? node->nresults : 1;
     if (count == 0)
         return;
-    uint32_t first = node ? m->made[node->result] : m->moves[item->index].to;
+    uint32_t first = node ? m->made[node->result] : m->reshards[item->index].to;
     for (uint32_t v = first; v < first + count; v++)
-        for (size_t at = o->landing_of[v]; at > 0; at = o->landings[at - 1].other)
-            update_landing(o, &o->landings[at - 1]);
+        for (size_t at = o->output_of[v]; at > 0; at = o->loop_outputs[at - 1].other)
+            update_output(o, &o->loop_outputs[at - 1]);
 }
 
 /* What the loop leaves, in the type and shape of the step. */
-static void close_landing(looping *o, const leaving *l, sf_value value)
+static void close_output(looping *o, const leaving *l, sf_value value)
 {
-    const sf_moving *move = &o->t->b->moves->moves[l->of.move];
-    local_moving m = turn_landing_move(o->t, &l->of);
-    sf_value narrow = turn_landing_end(o->t, &l->of, value);
-    if (turns_version(o->t, move->to)) {
-        o->landed[l->of.move] = local_move_behind(o->t->b, narrow, &m);
+    const sf_resharding *reshard = &o->t->b->reshards->reshards[l->of.reshard];
+    local_resharding m = loop_output_reshard(o->t, &l->of);
+    sf_value narrow = loop_output_end(o->t, &l->of, value);
+    if (is_microbatched_version(o->t, reshard->to)) {
+        o->landed[l->of.reshard] = local_reshard_after(o->t->b, narrow, &m);
         return;
     }
-    o->top_versions[move->to].raw = narrow;
+    o->top_versions[reshard->to].raw = narrow;
     if (o->t->recipe) /* where it was made: it may be read in several stages */
-        local_value(o->t->b, move->to);
+        local_value(o->t->b, reshard->to);
 }
 
 static sf_value add_turns_condition(looping *o, sf_block *block)
@@ -182,16 +183,16 @@ static sf_value add_turns_condition(looping *o, sf_block *block)
     b->block = block;
     for (uint32_t i = 0; i < o->body->narguments; i++)
         sf_block_argument(b->graph, block, sf_type_of(b->graph, o->body->arguments[i]));
-    sf_value turn = block->arguments[0];
-    return emit_compare(b, "LT", turn, emit_like(b, turn, o->t->turns));
+    sf_value microbatch = block->arguments[0];
+    return emit_compare(b, "LT", microbatch, emit_like(b, microbatch, o->t->microbatches));
 }
 
 /* That of what leaves it last; no update stands in a loop as a whole. */
 static sf_phase phase_of_loop(const looping *o)
 {
     sf_phase last = SF_FORWARD;
-    for (size_t i = 0; i < o->nlandings; i++) {
-        sf_value value = o->t->b->moves->moves[o->landings[i].of.move].value;
+    for (size_t i = 0; i < o->nloop_outputs; i++) {
+        sf_value value = o->t->b->reshards->reshards[o->loop_outputs[i].of.reshard].value;
         const sf_node *maker = sf_maker(o->t->step, value);
         last = maker && maker->phase != SF_FORWARD ? SF_BACKWARD : last;
     }
@@ -199,15 +200,15 @@ static sf_phase phase_of_loop(const looping *o)
 }
 
 /* What makes the first of what leaves the loop; NULL: an argument does. */
-static const sf_node *maker_of_landing(const looping *o)
+static const sf_node *maker_of_output(const looping *o)
 {
-    return sf_maker(o->t->step, o->t->b->moves->moves[o->landings[0].of.move].value);
+    return sf_maker(o->t->step, o->t->b->reshards->reshards[o->loop_outputs[0].of.reshard].value);
 }
 
 /* That of what it was made for; the batch is in none. */
 static const sf_scope *scope_of_loop(const looping *o)
 {
-    const sf_node *maker = maker_of_landing(o);
+    const sf_node *maker = maker_of_output(o);
     return o->t->recipe && maker ? maker->scope : NULL;
 }
 
@@ -215,7 +216,7 @@ static const sf_scope *scope_of_loop(const looping *o)
 static void note_loop(looping *o, const sf_node *loop)
 {
     const sf_graph *graph = o->t->b->graph;
-    turn_note_origin(o->t, loop->id, maker_of_landing(o));
+    microbatch_note_origin(o->t, loop->id, maker_of_output(o));
     for (size_t n = loop->id; n < graph->nnodes && o->t->recipe; n++)
         graph->nodes[n]->phase = loop->phase;
 }
@@ -223,19 +224,19 @@ static void note_loop(looping *o, const sf_node *loop)
 static sf_status add_loop_node(looping *o, const sf_value *starts, sf_block *condition)
 {
     local_builder *b = o->t->b;
-    uint32_t nresults = 1 + (uint32_t)o->nlandings, count = nresults + (uint32_t)o->noperands;
+    uint32_t nresults = 1 + (uint32_t)o->nloop_outputs, count = nresults + (uint32_t)o->noperands;
     sf_value *operands = SF_ARRAY(&o->t->arena, count, sf_value);
     const sf_type **types = SF_ARRAY(&o->t->arena, nresults, const sf_type *);
     sf_layout *layouts = SF_ARRAY(&o->t->arena, count + nresults, sf_layout);
     const sf_attr *attrs[] = {
-        [SF_WHILE_TRIPS] = sf_attr_int(b->graph->pool, o->t->turns), [SF_WHILE_SAID] = NULL};
+        [SF_WHILE_TRIPS] = sf_attr_int(b->graph->pool, o->t->microbatches), [SF_WHILE_SAID] = NULL};
     sf_block *regions[] = {condition, o->body};
     for (uint32_t i = 0; i < count; i++) {
         operands[i] = i < nresults ? starts[i] : o->operands[i - nresults];
         if (i >= nresults)
             layouts[i] = o->operand_layouts[i - nresults];
         else if (i > 0)
-            layouts[i] = layouts[count + i] = turn_landing_layout(o->t, &o->landings[i - 1].of);
+            layouts[i] = layouts[count + i] = loop_output_layout(o->t, &o->loop_outputs[i - 1].of);
         if (i < nresults)
             types[i] = sf_type_of(b->graph, operands[i]);
     }
@@ -251,23 +252,23 @@ static sf_status add_loop_node(looping *o, const sf_value *starts, sf_block *con
                          .phase = phase_of_loop(o)};
     sf_node *node;
     SF_TRY(sf_build(b->graph, o->top, &spec, b->diag, &node));
-    turn_settle(o->t, node, layouts);
-    for (size_t i = 0; i < o->nlandings; i++)
-        close_landing(o, &o->landings[i], node->result + 1 + (sf_value)i);
+    microbatch_settle(o->t, node, layouts);
+    for (size_t i = 0; i < o->nloop_outputs; i++)
+        close_output(o, &o->loop_outputs[i], node->result + 1 + (sf_value)i);
     note_loop(o, node);
     return SF_OK;
 }
 
 static sf_status add_body(looping *o)
 {
-    const sf_moves *m = o->t->b->moves;
+    const sf_reshards *m = o->t->b->reshards;
     for (size_t i = 0; i < o->running.count; i++) {
         const sf_step_item *item = &m->steps[o->running.at[i]];
-        if (item->is_move)
+        if (item->is_reshard)
             SF_TRY(add_turning_move(o, item->index));
         else
             SF_TRY(add_turning_node(o, o->t->step->nodes[item->index]));
-        update_landings(o, item);
+        update_outputs(o, item);
     }
     return SF_OK;
 }
@@ -277,32 +278,32 @@ static sf_status add_loop(looping *o)
     local_builder *b = o->t->b;
     const sf_type *count = sf_type_scalar(b->graph->pool, SF_S32);
     o->body = sf_block_new(b->graph);
-    for (size_t v = 0; v < b->moves->nversions; v++)
+    for (size_t v = 0; v < b->reshards->nversions; v++)
         o->body_versions[v] = (local_version){SF_NONE, SF_NONE};
     o->noperands = 0;
-    b->turn = sf_block_argument(b->graph, o->body, count);
-    for (size_t i = 0; i < o->nlandings; i++) {
-        o->landings[i].argument = (uint32_t)i + 1;
-        sf_block_argument(b->graph, o->body, o->landings[i].of.type);
+    b->microbatch = sf_block_argument(b->graph, o->body, count);
+    for (size_t i = 0; i < o->nloop_outputs; i++) {
+        o->loop_outputs[i].argument = (uint32_t)i + 1;
+        sf_block_argument(b->graph, o->body, o->loop_outputs[i].of.type);
     }
     enter_body(o);
     SF_TRY(add_body(o));
-    sf_value *next = SF_ARRAY(&o->t->arena, 1 + o->nlandings, sf_value);
-    for (size_t i = 0; i < o->nlandings; i++)
-        next[1 + i] = o->landings[i].next;
+    sf_value *next = SF_ARRAY(&o->t->arena, 1 + o->nloop_outputs, sf_value);
+    for (size_t i = 0; i < o->nloop_outputs; i++)
+        next[1 + i] = o->loop_outputs[i].next;
     local_note_place(b, NULL, SF_BACKWARD);
-    next[0] = emit_binary(b, SF_OP_ADD, b->turn, emit_like(b, b->turn, 1));
-    sf_block_return(b->graph, o->body, 1 + (uint32_t)o->nlandings, next);
+    next[0] = emit_binary(b, SF_OP_ADD, b->microbatch, emit_like(b, b->microbatch, 1));
+    sf_block_return(b->graph, o->body, 1 + (uint32_t)o->nloop_outputs, next);
 
     sf_block *condition = sf_block_new(b->graph);
     sf_value decision = add_turns_condition(o, condition);
     sf_block_return(b->graph, condition, 1, &decision);
     enter_top(o);
-    b->turn = SF_NONE;
-    sf_value *starts = SF_ARRAY(&o->t->arena, 1 + o->nlandings, sf_value);
+    b->microbatch = SF_NONE;
+    sf_value *starts = SF_ARRAY(&o->t->arena, 1 + o->nloop_outputs, sf_value);
     starts[0] = emit_number(b, count, 0);
-    for (size_t i = 0; i < o->nlandings; i++)
-        starts[1 + i] = turn_landing_start(o->t, &o->landings[i].of);
+    for (size_t i = 0; i < o->nloop_outputs; i++)
+        starts[1 + i] = loop_output_start(o->t, &o->loop_outputs[i].of);
     return add_loop_node(o, starts, condition);
 }
 
@@ -310,13 +311,13 @@ static sf_status add_loop(looping *o)
 
 static uint32_t loops_before(const looping *o, const sf_node *node)
 {
-    return node->nresults ? o->t->behind[o->t->b->moves->made[node->result]] : 0;
+    return node->nresults ? o->t->after[o->t->b->reshards->made[node->result]] : 0;
 }
 
-static sf_status add_still(looping *o, const sf_node *node)
+static sf_status add_invariant(looping *o, const sf_node *node)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(o->t, node->id, &count);
+    const uint32_t *reads = microbatch_reads(o->t, node->id, &count);
     if (o->is_added[node->id])
         return SF_OK;
     o->is_added[node->id] = true;
@@ -324,16 +325,16 @@ static sf_status add_still(looping *o, const sf_node *node)
         SF_TRY(reach_top(o, reads[r]));
     size_t first = o->t->b->graph->nnodes;
     SF_TRY(local_add_node(o->t->b, node));
-    turn_note_origin(o->t, first, node);
-    return turn_settle_same(o->t, node);
+    microbatch_note_origin(o->t, first, node);
+    return microbatch_settle_same(o->t, node);
 }
 
 /* What the loop at hand reads of the still nodes comes before it, wherever it stands in the step. */
 static sf_status add_before_loop(looping *o)
 {
-    const sf_moves *m = o->t->b->moves;
+    const sf_reshards *m = o->t->b->reshards;
     for (size_t i = 0; i < o->before.count; i++)
-        SF_TRY(add_still(o, o->t->step->nodes[m->steps[o->before.at[i]].index]));
+        SF_TRY(add_invariant(o, o->t->step->nodes[m->steps[o->before.at[i]].index]));
     return SF_OK;
 }
 
@@ -362,14 +363,14 @@ static sf_status add_loops(looping *o, uint32_t count)
  * it leaves. */
 static sf_status add_all(looping *o)
 {
-    const sf_moves *m = o->t->b->moves;
+    const sf_reshards *m = o->t->b->reshards;
     enter_top(o);
     for (size_t i = 0; i < m->nsteps; i++) {
-        if (!loop_is_still(o, &m->steps[i]))
+        if (!loop_is_invariant(o, &m->steps[i]))
             continue;
         const sf_node *node = o->t->step->nodes[m->steps[i].index];
         SF_TRY(add_loops(o, loops_before(o, node)));
-        SF_TRY(add_still(o, node));
+        SF_TRY(add_invariant(o, node));
     }
     return add_loops(o, o->t->nloops);
 }
@@ -379,28 +380,28 @@ static void note_gradients(looping *o)
     sf_graph *graph = o->t->b->graph;
     for (uint32_t i = 0; i < o->t->step->top->narguments; i++) {
         sf_value gradient = o->t->step->arguments[i].gradient;
-        uint32_t version = gradient == SF_NONE ? SF_NONE : o->t->b->moves->made[gradient];
+        uint32_t version = gradient == SF_NONE ? SF_NONE : o->t->b->reshards->made[gradient];
         graph->arguments[i].gradient = SF_NONE;
-        for (uint32_t v = version; v != SF_NONE; v = o->t->b->moves->versions[v].next)
-            if (!turns_version(o->t, v) && o->top_versions[v].value != SF_NONE)
+        for (uint32_t v = version; v != SF_NONE; v = o->t->b->reshards->versions[v].next)
+            if (!is_microbatched_version(o->t, v) && o->top_versions[v].value != SF_NONE)
                 graph->arguments[i].gradient = o->top_versions[v].value;
     }
 }
 
-static sf_status build_turned(void *context)
+static sf_status build_transposed(void *context)
 {
     looping *o = context;
     local_builder *b = o->t->b;
-    SF_TRY(turn_plan(o->t));
-    const sf_moves *m = b->moves;
+    SF_TRY(microbatch_plan(o->t));
+    const sf_reshards *m = b->reshards;
     o->top = b->graph->top;
     o->top_versions = b->versions;
     o->runs = SF_ARRAY(&o->t->arena, m->nsteps, bool);
     o->is_added = SF_ARRAY(&o->t->arena, o->t->step->nnodes, bool);
-    o->landing_of = SF_ARRAY(&o->t->arena, m->nversions, size_t);
+    o->output_of = SF_ARRAY(&o->t->arena, m->nversions, size_t);
     o->body_versions = SF_ARRAY(&o->t->arena, m->nversions, local_version);
-    o->landed = SF_ARRAY(&o->t->arena, m->nmoves, sf_value);
-    for (size_t i = 0; i < m->nmoves; i++)
+    o->landed = SF_ARRAY(&o->t->arena, m->nreshards, sf_value);
+    for (size_t i = 0; i < m->nreshards; i++)
         o->landed[i] = SF_NONE;
     loop_find_places(o);
     loop_find_ends(o);
@@ -413,19 +414,20 @@ static sf_status build_turned(void *context)
     return SF_OK;
 }
 
-sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const sf_turns_wish *wish,
-                       sf_pool *pool, sf_diag *diag, sf_turned *out)
+sf_status sf_microbatched_new(const sf_graph *graph, const sf_plan *plan,
+                              const sf_microbatch_request *request, sf_pool *pool, sf_diag *diag,
+                              sf_microbatched *out)
 {
     local_builder b = {.diag = diag};
-    turning t = {.b = &b,
-                 .step = graph,
-                 .space = plan,
-                 .time = wish->time,
-                 .recipe = wish->recipe,
-                 .may = wish->may,
-                 .in = wish->in,
-                 .apart = wish->apart,
-                 .turns = wish->turns};
+    microbatching t = {.b = &b,
+                       .step = graph,
+                       .space = plan,
+                       .time = request->time,
+                       .recipe = request->recipe,
+                       .may = request->may,
+                       .in = request->in,
+                       .apart = request->apart,
+                       .microbatches = request->microbatches};
     looping o = {.t = &t};
-    return turn_build(&t, pool, build_turned, &o, out);
+    return microbatch_build(&t, pool, build_transposed, &o, out);
 }

@@ -30,37 +30,38 @@
 #include "plan/plan.h"
 
 /* The step in turns, and the plan for it: what stands in the loop is laid out on ranks as it was. */
-typedef struct sf_turned {
+typedef struct sf_microbatched {
     sf_graph *graph;
     sf_plan *plan;
     sf_value *
         value_of; /* by value of `graph`: that of the step which it is, or is part of, or SF_NONE. In the plan's arena */
     uint32_t *
         node_of; /* by node of its top block: that of the step which it was made for, or SF_NONE. In the plan's arena */
-} sf_turned;
+} sf_microbatched;
 
 /* What turns. */
-typedef struct sf_turns_wish {
+typedef struct sf_microbatch_request {
     const char
         *recipe; /* what this splits over ranks otherwise: heads and features; NULL: the batch */
     const bool *may; /* by node: it may turn by the recipe; NULL: all may */
     const char *in;  /* what that is, for messages, or "" */
-    int turns;
+    int microbatches;
     const uint32_t *
         apart; /* by node: what leaves turns is left by different loops where this differs; or NULL */
     sf_plan *
-        time; /* how the batch is split, where that is known (sf_turns_plan); or NULL. It is freed */
-} sf_turns_wish;
+        time; /* how the batch is split, where that is known (sf_microbatch_plan); or NULL. It is freed */
+} sf_microbatch_request;
 
-/* The graph's pool is `pool`; what it is does not depend on the plan. SF_EWRONG where the step cannot be cut so, with the op
+/* The graph's pool is `pool`; what it is does not depend on the plan. SF_EMISMATCH where the step cannot be cut so, with the op
  * that says so. */
-sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const sf_turns_wish *wish,
-                       sf_pool *pool, sf_diag *diag, sf_turned *out);
+sf_status sf_microbatched_new(const sf_graph *graph, const sf_plan *plan,
+                              const sf_microbatch_request *request, sf_pool *pool, sf_diag *diag,
+                              sf_microbatched *out);
 
 /* How the batch is split in so many turns, on a mesh of that axis alone: for who makes loops inside of turns first. `stages` are
  * those of a pipeline, or NULL. */
-sf_status sf_turns_plan(const sf_graph *graph, const sf_plan *plan, const sf_stages *stages,
-                        int turns, sf_pool *pool, sf_diag *diag, sf_plan **out);
-void sf_turned_free(sf_turned *turned);
+sf_status sf_microbatch_plan(const sf_graph *graph, const sf_plan *plan, const sf_stages *stages,
+                             int microbatches, sf_pool *pool, sf_diag *diag, sf_plan **out);
+void sf_microbatched_free(sf_microbatched *microbatched);
 
 #endif

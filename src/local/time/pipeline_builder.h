@@ -36,7 +36,7 @@ typedef struct pipe_channel {
 
 /* What the group does at a place in its order: a node or a move in a run, or what a barrier hands on. */
 typedef struct pipe_doing {
-    bool is_move;
+    bool is_reshard;
     uint32_t index;  /* node id, or move */
     uint32_t result; /* of a barrier */
     uint32_t run;
@@ -53,11 +53,11 @@ typedef struct pipe_together {
 } pipe_together;
 
 typedef struct piping {
-    turning *t;
+    microbatching *t;
     const sf_pipeline *pipeline;
     const sf_pipe *pipe;
     const sf_unstacked *parts; /* or NULL */
-    uint32_t group, nturns;
+    uint32_t group, nmicrobatches;
     uint32_t nruns;                /* turns, or twice as many, where there is a survey */
     uint32_t narguments, nresults; /* of the group's step */
     uint64_t *wanted;              /* by instance: the groups that need it */
@@ -73,11 +73,11 @@ typedef struct piping {
     uint32_t *last;      /* and that of what follows all tasks */
     pipe_doings *doings; /* by place of this group */
 
-    local_version **versions; /* by run, and at the end, those that are still */
-    uint32_t *landing_of;     /* by version: the first move that lands it, counted from 1, */
-    uint32_t *next_landing;   /* and by move, the next */
-    turn_landing *landings;   /* by move, where it lands */
-    sf_value *sums;           /* by move: so far; SF_NONE: no part yet */
+    local_version **versions;  /* by run, and at the end, those that are still */
+    uint32_t *output_of;       /* by version: the first move that lands it, counted from 1, */
+    uint32_t *next_output;     /* and by move, the next */
+    loop_output *loop_outputs; /* by move, where it lands */
+    sf_value *sums;            /* by move: so far; SF_NONE: no part yet */
 
     pipe_message *
         messages; /* to and from this group, those between two in the order in which they are sent */
@@ -98,45 +98,45 @@ static inline bool pipe_sends(uint64_t have, uint32_t from, uint32_t to)
 /* A version of a value in a turn: still ones have one for all. */
 static inline uint32_t pipe_same(const piping *p, uint32_t version)
 {
-    return p->t->b->moves->versions[version].same;
+    return p->t->b->reshards->versions[version].same;
 }
 
 static inline size_t pipe_instance(const piping *p, uint32_t version, uint32_t run)
 {
     uint32_t at = pipe_same(p, version);
-    return (size_t)at * p->nruns + (turns_version(p->t, at) ? run : 0);
+    return (size_t)at * p->nruns + (is_microbatched_version(p->t, at) ? run : 0);
 }
 
 /* How many instances there are of what turns, or does not. */
-static inline uint32_t pipe_runs(const piping *p, bool turns)
+static inline uint32_t pipe_runs(const piping *p, bool microbatches)
 {
-    return turns ? p->nruns : 1;
+    return microbatches ? p->nruns : 1;
 }
 
 /* The part of the batch that a run is of. */
-static inline uint32_t pipe_turn_of(const piping *p, uint32_t run)
+static inline uint32_t pipe_microbatch_of(const piping *p, uint32_t run)
 {
-    return run % p->nturns;
+    return run % p->nmicrobatches;
 }
 
 static inline bool pipe_any_result(const piping *p, const sf_node *node, const bool *by_version)
 {
     for (uint32_t r = 0; r < node->nresults; r++)
-        if (by_version[pipe_same(p, p->t->b->moves->made[node->result + r])])
+        if (by_version[pipe_same(p, p->t->b->reshards->made[node->result + r])])
             return true;
     return false;
 }
 
 /* What lands there is needed by tasks: it is put together in the middle, else behind all tasks. */
-static inline bool pipe_lands_in_middle(const piping *p, const sf_moving *move)
+static inline bool pipe_output_in_middle(const piping *p, const sf_resharding *reshard)
 {
-    return p->needed[pipe_same(p, move->to)];
+    return p->needed[pipe_same(p, reshard->to)];
 }
 
 /* The run that has the first turn of what lands there; those of the other turns follow. */
-static inline uint32_t pipe_first_run(const piping *p, const sf_moving *move)
+static inline uint32_t pipe_first_run(const piping *p, const sf_resharding *reshard)
 {
-    return pipe_lands_in_middle(p, move) ? p->nruns - p->nturns : 0;
+    return pipe_output_in_middle(p, reshard) ? p->nruns - p->nmicrobatches : 0;
 }
 
 static inline uint32_t pipe_first(uint32_t a, uint32_t b)
@@ -155,7 +155,7 @@ uint32_t pipe_task_place(const piping *p, sf_stage_task task, uint32_t group);
 bool pipe_is_anywhere(const piping *p, const sf_node *node);
 uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t run);
 uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t group);
-uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t run);
+uint64_t pipe_output_hosts(const piping *p, const sf_resharding *reshard, uint32_t run);
 
 /* What of the backward pass other stages go on from; what tasks read; what is there before them. */
 void pipe_find_leading(piping *p);

@@ -12,7 +12,7 @@ static void note_message(piping *p, pipe_message m)
 static bool is_run(const piping *p, const sf_node *node, uint32_t run)
 {
     for (uint32_t r = 0; r < node->nresults; r++)
-        if (p->wanted[pipe_instance(p, p->t->b->moves->made[node->result + r], run)] != 0)
+        if (p->wanted[pipe_instance(p, p->t->b->reshards->made[node->result + r], run)] != 0)
             return true;
     return false;
 }
@@ -60,10 +60,10 @@ static int compare_comings(const void *a, const void *b)
     return order ? order : compare_numbers(x->run, y->run);
 }
 /* Whether the group adds up some of the turns. */
-static bool has_parts(const piping *p, const sf_moving *move, uint32_t group)
+static bool has_parts(const piping *p, const sf_resharding *reshard, uint32_t group)
 {
-    for (uint32_t turn = 0; turn < p->nturns; turn++)
-        if (pipe_landing_hosts(p, move, turn) >> group & 1)
+    for (uint32_t microbatch = 0; microbatch < p->nmicrobatches; microbatch++)
+        if (pipe_output_hosts(p, reshard, microbatch) >> group & 1)
             return true;
     return false;
 }
@@ -74,16 +74,17 @@ static void list_coming(piping *p, comings *list, coming c)
 }
 
 /* `lists` is by group. */
-static void list_landing(piping *p, uint32_t item, comings *lists)
+static void list_output(piping *p, uint32_t item, comings *lists)
 {
-    const sf_moving *move = &p->t->b->moves->moves[p->t->b->moves->steps[item].index];
-    if (!turn_lands(p->t, move) || p->wanted[pipe_instance(p, move->to, 0)] == 0)
+    const sf_resharding *reshard =
+        &p->t->b->reshards->reshards[p->t->b->reshards->steps[item].index];
+    if (!is_loop_output(p->t, reshard) || p->wanted[pipe_instance(p, reshard->to, 0)] == 0)
         return;
-    uint64_t home = pipe_landing_hosts(p, move, 0);
-    const uint32_t *places = pipe_lands_in_middle(p, move) ? p->middle : p->last;
+    uint64_t home = pipe_output_hosts(p, reshard, 0);
+    const uint32_t *places = pipe_output_in_middle(p, reshard) ? p->middle : p->last;
     for (uint32_t group = 0; group < p->pipe->ngroups; group++) {
         bool is_home = home >> group & 1;
-        if (is_home || has_parts(p, move, group))
+        if (is_home || has_parts(p, reshard, group))
             list_coming(p, &lists[group],
                         (coming){places[group], is_home ? COMING_SUM : COMING_PART, item, 0});
     }
@@ -94,15 +95,15 @@ static bool is_sent(const piping *p, const sf_node *node, uint32_t run, uint64_t
 {
     uint64_t wanted = 0;
     for (uint32_t r = 0; r < node->nresults; r++)
-        wanted |= p->wanted[pipe_instance(p, p->t->b->moves->made[node->result + r], run)];
+        wanted |= p->wanted[pipe_instance(p, p->t->b->reshards->made[node->result + r], run)];
     wanted &= ~have;
     return (uint32_t)__builtin_ctzll(have) == p->group ? wanted != 0 : wanted >> p->group & 1;
 }
 
 static void list_node(piping *p, uint32_t item, comings *lists)
 {
-    const sf_node *node = p->t->step->nodes[p->t->b->moves->steps[item].index];
-    uint32_t runs = pipe_is_anywhere(p, node) ? 0 : pipe_runs(p, turns_node(p->t, node));
+    const sf_node *node = p->t->step->nodes[p->t->b->reshards->steps[item].index];
+    uint32_t runs = pipe_is_anywhere(p, node) ? 0 : pipe_runs(p, is_microbatched_node(p->t, node));
     for (uint32_t run = 0; run < runs; run++) {
         uint64_t have = pipe_hosts(p, node, run);
         if (have == 0 || !is_sent(p, node, run, have))
@@ -115,7 +116,7 @@ static void list_node(piping *p, uint32_t item, comings *lists)
 
 static void note_coming(piping *p, uint32_t group, const coming *c)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     const sf_step_item *item = &m->steps[c->item];
     if (c->kind == COMING_NODE) {
         const sf_node *node = p->t->step->nodes[item->index];
@@ -124,22 +125,22 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
                           c->place);
         return;
     }
-    const sf_moving *move = &m->moves[item->index];
+    const sf_resharding *reshard = &m->reshards[item->index];
     if (c->kind == COMING_SUM)
-        note_messages(p, group, pipe_landing_hosts(p, move, 0), move->to, 0, c->place);
+        note_messages(p, group, pipe_output_hosts(p, reshard, 0), reshard->to, 0, c->place);
     else
-        note_message(p,
-                     (pipe_message){.from = group,
-                                    .to = (uint32_t)__builtin_ctzll(pipe_landing_hosts(p, move, 0)),
-                                    .version = pipe_same(p, move->to),
-                                    .is_part = true,
-                                    .sent_at = c->place});
+        note_message(
+            p, (pipe_message){.from = group,
+                              .to = (uint32_t)__builtin_ctzll(pipe_output_hosts(p, reshard, 0)),
+                              .version = pipe_same(p, reshard->to),
+                              .is_part = true,
+                              .sent_at = c->place});
 }
 
 /* What the group sends, in the order in which it comes to it; first its arguments. */
 static void note_sent(piping *p, uint32_t group, comings *list)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     const sf_block *top = p->t->step->top;
     for (uint32_t i = 0; i < top->narguments; i++) {
         uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
@@ -154,10 +155,10 @@ static void note_sent(piping *p, uint32_t group, comings *list)
 
 static void note_all_sent(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     comings *lists = SF_ARRAY(&p->t->arena, p->pipe->ngroups, comings);
     for (uint32_t i = 0; i < m->nsteps; i++)
-        (m->steps[i].is_move ? list_landing : list_node)(p, i, lists);
+        (m->steps[i].is_reshard ? list_output : list_node)(p, i, lists);
     for (uint32_t group = 0; group < p->pipe->ngroups; group++)
         note_sent(p, group, &lists[group]);
 }
@@ -165,8 +166,8 @@ static void note_all_sent(piping *p)
 /* Where the receiver reads it at the latest for the first time; NEVER: that is not known. */
 static uint32_t find_use(const piping *p, const pipe_message *m)
 {
-    const turning *t = p->t;
-    sf_value value = t->b->moves->versions[m->version].value;
+    const microbatching *t = p->t;
+    sf_value value = t->b->reshards->versions[m->version].value;
     uint32_t place = NEVER;
     for (uint32_t u = t->uses.first[value]; u < t->uses.first[value + 1]; u++) {
         const sf_node *node =

@@ -25,39 +25,39 @@ static void want_through(piping *p, uint32_t from, uint32_t to, pipe_doing d)
         do_at(p, p->due[at], d);
 }
 
-static void want_landing(piping *p, uint32_t index)
+static void want_output(piping *p, uint32_t index)
 {
-    const sf_moving *move = &p->t->b->moves->moves[index];
-    size_t at = pipe_instance(p, move->to, 0);
+    const sf_resharding *reshard = &p->t->b->reshards->reshards[index];
+    size_t at = pipe_instance(p, reshard->to, 0);
     if (p->wanted[at] == 0)
         return;
-    uint32_t place = (pipe_lands_in_middle(p, move) ? p->middle : p->last)[p->group];
-    uint32_t first = pipe_first_run(p, move);
-    for (uint32_t run = first; run < first + p->nturns; run++) {
-        uint64_t hosts = pipe_landing_hosts(p, move, run);
-        want(p, move->from, run, hosts == 0 ? p->wanted[at] : hosts, place - 1);
+    uint32_t place = (pipe_output_in_middle(p, reshard) ? p->middle : p->last)[p->group];
+    uint32_t first = pipe_first_run(p, reshard);
+    for (uint32_t run = first; run < first + p->nmicrobatches; run++) {
+        uint64_t hosts = pipe_output_hosts(p, reshard, run);
+        want(p, reshard->from, run, hosts == 0 ? p->wanted[at] : hosts, place - 1);
     }
 }
 
-static void want_move(piping *p, uint32_t index)
+static void want_reshard(piping *p, uint32_t index)
 {
-    const sf_moving *move = &p->t->b->moves->moves[index];
-    if (turn_lands(p->t, move)) {
-        want_landing(p, index);
+    const sf_resharding *reshard = &p->t->b->reshards->reshards[index];
+    if (is_loop_output(p->t, reshard)) {
+        want_output(p, index);
         return;
     }
-    for (uint32_t run = 0; run < pipe_runs(p, turns_version(p->t, move->to)); run++)
-        want_through(p, move->from, move->to,
-                     (pipe_doing){.is_move = true, .index = index, .run = run});
+    for (uint32_t run = 0; run < pipe_runs(p, is_microbatched_version(p->t, reshard->to)); run++)
+        want_through(p, reshard->from, reshard->to,
+                     (pipe_doing){.is_reshard = true, .index = index, .run = run});
 }
 
 static void want_barrier(piping *p, const sf_node *node)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(p->t, node->id, &count);
+    const uint32_t *reads = microbatch_reads(p->t, node->id, &count);
     for (uint32_t r = 0; r < node->nresults; r++) {
-        uint32_t made = p->t->b->moves->made[node->result + r];
-        for (uint32_t run = 0; run < pipe_runs(p, turns_version(p->t, made)); run++)
+        uint32_t made = p->t->b->reshards->made[node->result + r];
+        for (uint32_t run = 0; run < pipe_runs(p, is_microbatched_version(p->t, made)); run++)
             want_through(p, reads[r], made,
                          (pipe_doing){.index = node->id, .result = r, .run = run});
     }
@@ -65,9 +65,9 @@ static void want_barrier(piping *p, const sf_node *node)
 
 static void want_node(piping *p, const sf_node *node, uint32_t run)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     uint32_t count, place = NEVER;
-    const uint32_t *reads = turn_reads(p->t, node->id, &count);
+    const uint32_t *reads = microbatch_reads(p->t, node->id, &count);
     uint64_t groups = 0;
     for (uint32_t r = 0; r < node->nresults; r++) {
         size_t at = pipe_instance(p, m->made[node->result + r], run);
@@ -100,7 +100,7 @@ static void want_results(piping *p)
             groups[next] = holders;
     }
     for (uint32_t i = 0; i < top->nresults; i++)
-        want(p, p->t->b->moves->results[i], 0, groups[i], p->last[p->group]);
+        want(p, p->t->b->reshards->results[i], 0, groups[i], p->last[p->group]);
 }
 
 static void reverse_doings(pipe_doings *list)
@@ -114,12 +114,12 @@ static void reverse_doings(pipe_doings *list)
 
 void pipe_find_wanted(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     want_results(p);
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index;
-        if (m->steps[i].is_move) {
-            want_move(p, index);
+        if (m->steps[i].is_reshard) {
+            want_reshard(p, index);
             continue;
         }
         const sf_node *node = p->t->step->nodes[index];
@@ -127,7 +127,7 @@ void pipe_find_wanted(piping *p)
             want_barrier(p, node);
             continue;
         }
-        for (uint32_t run = pipe_runs(p, turns_node(p->t, node)); run-- > 0;)
+        for (uint32_t run = pipe_runs(p, is_microbatched_node(p->t, node)); run-- > 0;)
             want_node(p, node, run);
     }
     for (uint32_t place = 0; place <= p->last[p->group]; place++)

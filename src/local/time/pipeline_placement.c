@@ -12,8 +12,8 @@ static uint32_t stage_of(const piping *p, const sf_node *node)
 
 uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t run)
 {
-    bool turns = turns_node(p->t, node);
-    return sf_pipe_hosts(p->pipe, stage_of(p, node), turns ? pipe_turn_of(p, run) : 0);
+    bool microbatches = is_microbatched_node(p->t, node);
+    return sf_pipe_hosts(p->pipe, stage_of(p, node), microbatches ? pipe_microbatch_of(p, run) : 0);
 }
 
 /* A few numbers that every update waits for, learning rates and corrections, are computed first. */
@@ -30,9 +30,9 @@ static bool is_small(const piping *p, const sf_node *node)
 static bool is_behind(const piping *p, const sf_node *node)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(p->t, node->id, &count);
-    for (uint32_t r = 0; r < count && !turns_node(p->t, node); r++)
-        if (p->t->behind[pipe_same(p, reads[r])] > 0)
+    const uint32_t *reads = microbatch_reads(p->t, node->id, &count);
+    for (uint32_t r = 0; r < count && !is_microbatched_node(p->t, node); r++)
+        if (p->t->after[pipe_same(p, reads[r])] > 0)
             return true;
     return false;
 }
@@ -40,21 +40,21 @@ static bool is_behind(const piping *p, const sf_node *node)
 /* Of the update, and the same in all turns: before all tasks or behind them, unless they read it. */
 static bool is_free(const piping *p, const sf_node *node)
 {
-    return node->phase == SF_UPDATE && !turns_node(p->t, node);
+    return node->phase == SF_UPDATE && !is_microbatched_node(p->t, node);
 }
 
 void pipe_find_needed(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            p->needed[pipe_same(p, m->moves[index].from)] |=
-                p->needed[pipe_same(p, m->moves[index].to)];
+        if (m->steps[i].is_reshard) {
+            p->needed[pipe_same(p, m->reshards[index].from)] |=
+                p->needed[pipe_same(p, m->reshards[index].to)];
             continue;
         }
         const sf_node *node = p->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(p->t, index, &count);
+        const uint32_t *reads = microbatch_reads(p->t, index, &count);
         bool in_task = !pipe_is_anywhere(p, node) && !is_free(p, node) && !is_behind(p, node);
         for (uint32_t r = 0; r < count; r++)
             p->needed[pipe_same(p, reads[r])] |= in_task || pipe_any_result(p, node, p->needed);
@@ -65,20 +65,20 @@ void pipe_find_needed(piping *p)
  * too, however small it is. */
 void pipe_find_early(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     const sf_block *top = p->t->step->top;
     for (uint32_t i = 0; i < top->narguments; i++)
         p->early[pipe_same(p, m->made[top->arguments[i]])] = true;
     for (size_t i = 0; i < m->nsteps; i++) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            p->early[pipe_same(p, move->to)] =
-                p->early[pipe_same(p, move->from)] && !turn_lands(p->t, move);
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            p->early[pipe_same(p, reshard->to)] =
+                p->early[pipe_same(p, reshard->from)] && !is_loop_output(p->t, reshard);
             continue;
         }
         const sf_node *node = p->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(p->t, index, &count);
+        const uint32_t *reads = microbatch_reads(p->t, index, &count);
         bool early =
             pipe_is_anywhere(p, node) ||
             (is_free(p, node) && (is_small(p, node) || pipe_any_result(p, node, p->needed)));
@@ -94,8 +94,8 @@ static sf_pass pass_of(const piping *p, const sf_node *node, uint32_t run)
 {
     if (node->phase == SF_FORWARD)
         return SF_PASS_FORWARD;
-    bool is_late = p->pipe->splits_weights && turns_node(p->t, node) && run < p->nturns &&
-                   !pipe_any_result(p, node, p->leads);
+    bool is_late = p->pipe->splits_weights && is_microbatched_node(p->t, node) &&
+                   run < p->nmicrobatches && !pipe_any_result(p, node, p->leads);
     return is_late ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
 }
 
@@ -105,10 +105,10 @@ static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t run
 {
     uint32_t place = NEVER;
     sf_stage_task task = {stage_of(p, node), run, pass};
-    if (turns_node(p->t, node))
+    if (is_microbatched_node(p->t, node))
         return pipe_task_place(p, task, group);
-    uint32_t first = pipe_any_result(p, node, p->surveyed) ? p->nruns - p->nturns : 0;
-    for (task.turn = first; task.turn < first + p->nturns; task.turn++)
+    uint32_t first = pipe_any_result(p, node, p->surveyed) ? p->nruns - p->nmicrobatches : 0;
+    for (task.microbatch = first; task.microbatch < first + p->nmicrobatches; task.microbatch++)
         place = pipe_first(place, pipe_task_place(p, task, group));
     return place;
 }
@@ -131,31 +131,31 @@ uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t
 
 /* Sums are where their parts are made, rows of all turns where those of the first are; each that wants it has what is made
  * anywhere. */
-uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t run)
+uint64_t pipe_output_hosts(const piping *p, const sf_resharding *reshard, uint32_t run)
 {
-    const sf_node *maker = sf_maker(p->t->step, move->value);
-    bool is_sum = sf_is_reduction(move->kind);
+    const sf_node *maker = sf_maker(p->t->step, reshard->value);
+    bool is_sum = sf_is_reduction(reshard->kind);
     return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, is_sum ? run : 0) : 0;
 }
 
 /* What of the backward pass other stages go on from. */
 void pipe_find_leading(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            if (!turn_lands(p->t, move))
-                p->leads[move->from] = p->leads[move->from] || p->leads[move->to];
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            if (!is_loop_output(p->t, reshard))
+                p->leads[reshard->from] = p->leads[reshard->from] || p->leads[reshard->to];
             continue;
         }
         const sf_node *node = p->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(p->t, node->id, &count);
+        const uint32_t *reads = microbatch_reads(p->t, node->id, &count);
         bool leads = false;
         for (uint32_t r = 0; r < node->nresults; r++)
             leads = leads || p->leads[m->made[node->result + r]];
-        for (uint32_t r = 0; r < count && turns_node(p->t, node); r++) {
+        for (uint32_t r = 0; r < count && is_microbatched_node(p->t, node); r++) {
             const sf_node *maker = sf_maker(p->t->step, m->versions[reads[r]].value);
             bool crosses = maker && !pipe_is_anywhere(p, node) && !pipe_is_anywhere(p, maker) &&
                            stage_of(p, maker) != stage_of(p, node);

@@ -54,7 +54,7 @@ void pipe_find_ends(piping *p)
     p->t->arguments = arguments;
     p->t->results = results;
     sf_graph_clone_head(step, graph);
-    sf_plan_tell_loops(p->t->b->plan, graph);
+    sf_plan_apply_loops(p->t->b->plan, graph);
     for (uint32_t i = 0; i < narguments; i++) {
         graph->arguments[i] = step->arguments[arguments[i]];
         graph->arguments[i].gradient = SF_NONE;

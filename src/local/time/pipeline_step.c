@@ -11,27 +11,27 @@
  * bytes as either has it in, and complete. */
 static sf_layout message_layout(const piping *p, uint32_t version)
 {
-    const turning *t = p->t;
-    const sf_value_version *v = &t->b->moves->versions[version];
+    const microbatching *t = p->t;
+    const sf_value_version *v = &t->b->reshards->versions[version];
     const sf_type *type = sf_type_of(t->step, v->value);
     sf_layout best, layout;
     double least = -1;
     sf_layout made = *sf_plan_layout(t->space, t->step, v->value);
-    if (!sf_layout_is_partial(&made) && turn_layout(t, v->layout, &made, &best))
-        least = sf_piece_bytes(type, &made, &t->space->mesh);
+    if (!sf_layout_is_partial(&made) && microbatch_layout(t, v->layout, &made, &best))
+        least = sf_shard_bytes(type, &made, &t->space->mesh);
     for (uint32_t u = t->uses.first[v->value]; u < t->uses.first[v->value + 1]; u++) {
         sf_value_use use = t->uses.at[u];
         if (use.node == SF_NONE || use.operand == SF_NONE)
             continue;
         const sf_layout *want = &t->space->nodes[use.node][use.operand];
-        double bytes = sf_piece_bytes(type, want, &t->space->mesh);
+        double bytes = sf_shard_bytes(type, want, &t->space->mesh);
         if (!sf_layout_is_partial(want) && (least < 0 || bytes < least) &&
-            turn_layout(t, v->layout, want, &layout)) {
+            microbatch_layout(t, v->layout, want, &layout)) {
             best = layout;
             least = bytes;
         }
     }
-    return least < 0 ? turn_still : best;
+    return least < 0 ? microbatch_invariant : best;
 }
 
 static const sf_node *add_message(piping *p, const pipe_message *m, sf_opcode code,
@@ -40,14 +40,14 @@ static const sf_node *add_message(piping *p, const pipe_message *m, sf_opcode co
     local_builder *b = p->t->b;
     sf_pool *pool = b->graph->pool;
     sf_buf name = {0};
-    const sf_value_version *v = &b->moves->versions[m->version];
+    const sf_value_version *v = &b->reshards->versions[m->version];
     const char *what = sf_value_name(p->t->step, v->value, &name);
     const sf_attr *attrs[SF_MESSAGE_SLOTS] = {
         [SF_COLLECTIVE_AXES] = sf_attr_int(pool, 1 << p->pipeline->axis),
         [SF_COLLECTIVE_SIZE] = sf_attr_int(pool, p->pipe->ngroups),
         [SF_COLLECTIVE_NUMBER] = sf_attr_int(pool, m->number),
         [SF_COLLECTIVE_WHAT] = sf_attr_text(pool, sf_str_of(what)),
-        [SF_COLLECTIVE_TURN] = sf_attr_int(pool, pipe_turn_of(p, m->run)),
+        [SF_COLLECTIVE_MICROBATCH] = sf_attr_int(pool, pipe_microbatch_of(p, m->run)),
         [SF_MESSAGE_PEER] = sf_attr_int(pool, operand ? m->to : m->from),
         [SF_MESSAGE_ARRIVED] = m->arrived > 0 ? sf_attr_int(pool, m->arrived) : NULL,
     };
@@ -63,14 +63,14 @@ static const sf_node *add_message(piping *p, const pipe_message *m, sf_opcode co
                          .loc = b->loc};
     const sf_node *node = sf_graph_add(b->graph, b->block, &spec);
     sf_layout layout = message_layout(p, m->version);
-    turn_settle(p->t, node, &layout);
+    microbatch_settle(p->t, node, &layout);
     return node;
 }
 
-static void enter_run(piping *p, uint32_t run, bool turns)
+static void enter_run(piping *p, uint32_t run, bool microbatches)
 {
-    p->t->b->versions = p->versions[turns ? run : p->nruns];
-    p->t->b->rank = (int)pipe_turn_of(p, run);
+    p->t->b->versions = p->versions[microbatches ? run : p->nruns];
+    p->t->b->rank = (int)pipe_microbatch_of(p, run);
 }
 
 static void note_where(piping *p, sf_value value)
@@ -81,46 +81,47 @@ static void note_where(piping *p, sf_value value)
 
 /* A sum stands in memory after each turn: parts that waited for the last one to be added up with it would be as many as there
  * are turns. */
-static sf_value hold_sum(piping *p, const turn_landing *l, sf_value sum)
+static sf_value hold_sum(piping *p, const loop_output *l, sf_value sum)
 {
     local_builder *b = p->t->b;
-    sf_layout layout = turn_landing_layout(p->t, l), layouts[2] = {layout, layout};
+    sf_layout layout = loop_output_layout(p->t, l), layouts[2] = {layout, layout};
     sf_value held =
         emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &sum, NULL, sf_type_of(b->graph, sum));
-    turn_settle(p->t, sf_maker(b->graph, held), layouts);
+    microbatch_settle(p->t, sf_maker(b->graph, held), layouts);
     return held;
 }
 
 /* Rows of a turn that another group makes are put beside the others where they arrive. */
-static bool lands_here(const piping *p, const sf_moving *move, uint32_t run, bool is_received)
+static bool is_output_here(const piping *p, const sf_resharding *reshard, uint32_t run,
+                           bool is_received)
 {
-    uint64_t hosts = pipe_landing_hosts(p, move, 0);
-    bool is_sum = sf_is_reduction(move->kind);
-    if (run / p->nturns != pipe_first_run(p, move) / p->nturns)
+    uint64_t hosts = pipe_output_hosts(p, reshard, 0);
+    bool is_sum = sf_is_reduction(reshard->kind);
+    if (run / p->nmicrobatches != pipe_first_run(p, reshard) / p->nmicrobatches)
         return false;
-    if (p->wanted[pipe_instance(p, move->to, 0)] == 0 || (is_sum && is_received))
+    if (p->wanted[pipe_instance(p, reshard->to, 0)] == 0 || (is_sum && is_received))
         return false;
     return is_sum || hosts == 0 || (hosts >> p->group & 1);
 }
 
 /* The part of a turn in what its results add up to. */
-static void land_version(piping *p, uint32_t version, uint32_t run, bool is_received)
+static void output_version(piping *p, uint32_t version, uint32_t run, bool is_received)
 {
     local_builder *b = p->t->b;
-    for (uint32_t at = p->landing_of[version]; at > 0; at = p->next_landing[at - 1]) {
-        const sf_moving *move = &b->moves->moves[at - 1];
-        turn_landing *l = &p->landings[at - 1];
+    for (uint32_t at = p->output_of[version]; at > 0; at = p->next_output[at - 1]) {
+        const sf_resharding *reshard = &b->reshards->reshards[at - 1];
+        loop_output *l = &p->loop_outputs[at - 1];
         sf_value *sum = &p->sums[at - 1];
-        if (!lands_here(p, move, run, is_received))
+        if (!is_output_here(p, reshard, run, is_received))
             continue;
         if (!l->type)
-            *l = turn_land(p->t, at - 1);
+            *l = loop_output_of(p->t, at - 1);
         if (*sum == SF_NONE && !l->is_sum)
-            *sum = turn_landing_start(p->t, l);
+            *sum = loop_output_start(p->t, l);
         sf_value number = l->is_sum ? SF_NONE
                                     : emit_number(b, sf_type_scalar(b->graph->pool, SF_S32),
-                                                  pipe_turn_of(p, run));
-        *sum = turn_landing_add(p->t, l, *sum, number);
+                                                  pipe_microbatch_of(p, run));
+        *sum = loop_output_add(p->t, l, *sum, number);
         if (l->is_sum)
             *sum = hold_sum(p, l, *sum);
     }
@@ -129,7 +130,7 @@ static void land_version(piping *p, uint32_t version, uint32_t run, bool is_rece
 static sf_value receive_value(piping *p, const pipe_message *m)
 {
     local_builder *b = p->t->b;
-    const sf_value_version *v = &b->moves->versions[m->version];
+    const sf_value_version *v = &b->reshards->versions[m->version];
     note_where(p, v->value);
     const sf_type *type = local_type(b, sf_type_of(p->t->step, v->value), v->layout);
     return add_message(p, m, SF_OP_RECEIVE, NULL, type)->result;
@@ -138,17 +139,17 @@ static sf_value receive_value(piping *p, const pipe_message *m)
 static void receive_message(piping *p, const pipe_message *m)
 {
     local_builder *b = p->t->b;
-    enter_run(p, m->run, turns_version(p->t, m->version));
+    enter_run(p, m->run, is_microbatched_version(p->t, m->version));
     sf_value value = receive_value(p, m);
     if (!m->is_part) {
         local_set(b, m->version, value);
-        land_version(p, m->version, m->run, true);
+        output_version(p, m->version, m->run, true);
         return;
     }
-    const sf_value_version *v = &b->moves->versions[m->version];
-    uint32_t move = v->move;
+    const sf_value_version *v = &b->reshards->versions[m->version];
+    uint32_t reshard = v->reshard;
     local_record(b, value, v->value, v->layout); /* a part of it, as who sends it says, too */
-    p->sums[move] = turn_landing_join(p->t, &p->landings[move], p->sums[move], value);
+    p->sums[reshard] = loop_output_join(p->t, &p->loop_outputs[reshard], p->sums[reshard], value);
 }
 
 /* All messages from that group up to this one: in the order in which they were sent. */
@@ -177,7 +178,7 @@ static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part
         if (m->is_part != is_part)
             continue;
         sf_value value = local_value(b, at);
-        note_where(p, b->moves->versions[at].value);
+        note_where(p, b->reshards->versions[at].value);
         add_message(p, m, SF_OP_SEND, &value, NULL);
     }
 }
@@ -185,10 +186,10 @@ static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part
 /* Emitting */
 
 /* Still values are in the turn as they are. */
-static void bring_still(piping *p, uint32_t version)
+static void bring_invariant(piping *p, uint32_t version)
 {
     uint32_t at = pipe_same(p, version);
-    if (!turns_version(p->t, at))
+    if (!is_microbatched_version(p->t, at))
         p->t->b->versions[at] = p->versions[p->nruns][at];
 }
 
@@ -196,13 +197,14 @@ static void bring_still(piping *p, uint32_t version)
 static sf_status check_there(const piping *p, uint32_t version, uint32_t run)
 {
     const local_builder *b = p->t->b;
-    const local_version *v = &p->versions[turns_version(p->t, version) ? run : p->nruns][version];
+    const local_version *v =
+        &p->versions[is_microbatched_version(p->t, version) ? run : p->nruns][version];
     if (v->value != SF_NONE || v->raw != SF_NONE)
         return SF_OK;
     sf_buf name = {0};
-    sf_value value = b->moves->versions[version].value;
+    sf_value value = b->reshards->versions[version].value;
     const sf_node *maker = sf_maker(p->t->step, value);
-    sf_status status = sf_fail(b->diag, SF_EWRONG, maker ? maker->loc : SF_NOWHERE,
+    sf_status status = sf_fail(b->diag, SF_EMISMATCH, maker ? maker->loc : SF_NOWHERE,
                                "a pipeline cannot run this step: %s is needed before it is there",
                                sf_value_name(p->t->step, value, &name));
     sf_buf_free(&name);
@@ -210,20 +212,20 @@ static sf_status check_there(const piping *p, uint32_t version, uint32_t run)
 }
 
 static sf_status bring_reads(piping *p, uint32_t count, const uint32_t *reads, uint32_t run,
-                             bool turns)
+                             bool microbatches)
 {
     for (uint32_t r = 0; r < count; r++) {
         uint32_t at = pipe_same(p, reads[r]);
         receive_version(p, at, run);
         SF_TRY(check_there(p, at, run));
-        if (!turns || turns_version(p->t, at))
+        if (!microbatches || is_microbatched_version(p->t, at))
             continue;
         enter_run(p, run, false);
         local_value(p->t->b, at); /* what was summed is brought into shape once, for all */
         enter_run(p, run, true);
-        bring_still(p, at);
+        bring_invariant(p, at);
     }
-    enter_run(p, run, turns);
+    enter_run(p, run, microbatches);
     return SF_OK;
 }
 
@@ -242,30 +244,30 @@ static int64_t count_together(piping *p, int64_t groups)
 static void number_collective(piping *p, const sf_node *node, uint32_t run)
 {
     sf_graph *graph = p->t->b->graph;
-    sf_value value = p->t->b->versions[p->t->b->moves->made[node->result]].value;
+    sf_value value = p->t->b->versions[p->t->b->reshards->made[node->result]].value;
     sf_node *added = graph->nodes[graph->values[value].node];
     const sf_attr **attrs =
         sf_arena_copy(&graph->arena, added->attrs, (size_t)added->def->nattrs * sizeof *attrs);
     int64_t groups = attrs[SF_COLLECTIVE_GROUPS]->integer;
     attrs[SF_COLLECTIVE_NUMBER] = sf_attr_int(graph->pool, count_together(p, groups));
-    attrs[SF_COLLECTIVE_TURN] = sf_attr_int(graph->pool, pipe_turn_of(p, run));
+    attrs[SF_COLLECTIVE_MICROBATCH] = sf_attr_int(graph->pool, pipe_microbatch_of(p, run));
     added->attrs = attrs;
 }
 
 static sf_status add_doing_node(piping *p, const sf_node *node, uint32_t run)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(p->t, node->id, &count);
-    bool turns = turns_node(p->t, node);
-    const sf_moves *m = p->t->b->moves;
-    SF_TRY(bring_reads(p, count, reads, run, turns));
+    const uint32_t *reads = microbatch_reads(p->t, node->id, &count);
+    bool microbatches = is_microbatched_node(p->t, node);
+    const sf_reshards *m = p->t->b->reshards;
+    SF_TRY(bring_reads(p, count, reads, run, microbatches));
     SF_TRY(local_add_node(p->t->b, node));
-    SF_TRY(turn_settle_same(p->t, node));
+    SF_TRY(microbatch_settle_same(p->t, node));
     if (sf_is_between_groups(node))
         number_collective(p, node, run);
     for (uint32_t r = 0; r < node->nresults; r++) {
-        if (turns && turns_version(p->t, m->made[node->result + r]))
-            land_version(p, pipe_same(p, m->made[node->result + r]), run, false);
+        if (microbatches && is_microbatched_version(p->t, m->made[node->result + r]))
+            output_version(p, pipe_same(p, m->made[node->result + r]), run, false);
         if (!pipe_is_anywhere(p, node))
             send_version(p, m->made[node->result + r], run, false);
     }
@@ -283,54 +285,56 @@ static void keep_apart(piping *p, uint32_t version)
 
 static sf_status add_doing(piping *p, const pipe_doing *d)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     uint32_t count;
-    if (!d->is_move) {
+    if (!d->is_reshard) {
         const sf_node *node = p->t->step->nodes[d->index];
         if (!sf_is_transparent(node))
             return add_doing_node(p, node, d->run);
-        const uint32_t *reads = turn_reads(p->t, node->id, &count);
-        bool turns = turns_version(p->t, m->made[node->result + d->result]);
-        SF_TRY(bring_reads(p, 1, &reads[d->result], d->run, turns));
-        turn_add_barrier(p->t, node, d->result);
+        const uint32_t *reads = microbatch_reads(p->t, node->id, &count);
+        bool microbatches = is_microbatched_version(p->t, m->made[node->result + d->result]);
+        SF_TRY(bring_reads(p, 1, &reads[d->result], d->run, microbatches));
+        microbatch_add_barrier(p->t, node, d->result);
         return SF_OK;
     }
-    const sf_moving *move = &m->moves[d->index];
-    bool turns = turns_version(p->t, move->to);
-    SF_TRY(bring_reads(p, 1, &move->from, d->run, turns));
-    local_make_move(p->t->b, d->index);
-    if (d->run >= p->nturns && !turns_version(p->t, move->from))
-        keep_apart(p, move->to);
-    if (turns)
-        land_version(p, pipe_same(p, move->to), d->run, false);
+    const sf_resharding *reshard = &m->reshards[d->index];
+    bool microbatches = is_microbatched_version(p->t, reshard->to);
+    SF_TRY(bring_reads(p, 1, &reshard->from, d->run, microbatches));
+    local_make_reshard(p->t->b, d->index);
+    if (d->run >= p->nmicrobatches && !is_microbatched_version(p->t, reshard->from))
+        keep_apart(p, reshard->to);
+    if (microbatches)
+        output_version(p, pipe_same(p, reshard->to), d->run, false);
     return SF_OK;
 }
 
 /* What the turns have added up to: parts of sums that another group has go there, then those that come from elsewhere are
  * added. */
-static void close_landings(piping *p, bool in_middle, bool at_home)
+static void close_outputs(piping *p, bool in_middle, bool at_home)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     for (size_t item = 0; item < m->nsteps; item++) {
         uint32_t i = m->steps[item].index;
-        if (!m->steps[item].is_move || p->sums[i] == SF_NONE)
+        if (!m->steps[item].is_reshard || p->sums[i] == SF_NONE)
             continue;
-        const sf_moving *move = &m->moves[i];
-        uint64_t home = pipe_landing_hosts(p, move, 0);
-        uint32_t first = pipe_first_run(p, move);
-        if (pipe_lands_in_middle(p, move) != in_middle)
+        const sf_resharding *reshard = &m->reshards[i];
+        uint64_t home = pipe_output_hosts(p, reshard, 0);
+        uint32_t first = pipe_first_run(p, reshard);
+        if (pipe_output_in_middle(p, reshard) != in_middle)
             continue;
         if ((home == 0 || (home >> p->group & 1)) != at_home)
             continue;
-        for (uint32_t turn = 0; turn < p->nturns && !p->landings[i].is_sum; turn++)
-            receive_version(p, move->from, first + turn);
+        for (uint32_t microbatch = 0; microbatch < p->nmicrobatches && !p->loop_outputs[i].is_sum;
+             microbatch++)
+            receive_version(p, reshard->from, first + microbatch);
         if (at_home)
-            receive_version(p, move->to, 0);
+            receive_version(p, reshard->to, 0);
         enter_run(p, 0, false);
-        p->versions[p->nruns][move->to].raw = turn_landing_end(p->t, &p->landings[i], p->sums[i]);
-        send_version(p, move->to, 0, !at_home);
+        p->versions[p->nruns][reshard->to].raw =
+            loop_output_end(p->t, &p->loop_outputs[i], p->sums[i]);
+        send_version(p, reshard->to, 0, !at_home);
         if (!at_home)
-            p->versions[p->nruns][move->to] = (local_version){SF_NONE, SF_NONE};
+            p->versions[p->nruns][reshard->to] = (local_version){SF_NONE, SF_NONE};
     }
 }
 
@@ -341,7 +345,7 @@ static sf_status add_tasks(piping *p)
         const pipe_doings *list = &p->doings[place];
         bool in_middle = p->has_middle && place == p->middle[p->group];
         for (int at_home = 0; at_home < 2 && (in_middle || place == last); at_home++)
-            close_landings(p, in_middle, at_home);
+            close_outputs(p, in_middle, at_home);
         for (size_t i = 0; i < list->count; i++)
             SF_TRY(add_doing(p, &list->at[i]));
     }
@@ -364,9 +368,9 @@ static void add_arguments(piping *p)
             type = sf_type_get(b->graph->pool, type->dtype, 1, none);
         sf_value argument = sf_block_argument(b->graph, b->graph->top, type);
         if (p->t->held[i])
-            local_set(b, b->moves->made[top->arguments[i]], argument);
+            local_set(b, b->reshards->made[top->arguments[i]], argument);
         if (p->t->held[i] && sf_pipeline_holders(p->pipeline, p->t->step, i) != 0)
-            send_version(p, b->moves->made[top->arguments[i]], 0, false);
+            send_version(p, b->reshards->made[top->arguments[i]], 0, false);
     }
 }
 
@@ -381,7 +385,7 @@ static sf_status add_results(piping *p)
             results[b->graph->arguments[i].next] = b->graph->top->arguments[i];
     for (uint32_t i = 0; i < p->nresults; i++)
         if (results[i] == SF_NONE) {
-            uint32_t version = b->moves->results[p->t->results[i]];
+            uint32_t version = b->reshards->results[p->t->results[i]];
             SF_TRY(bring_reads(p, 1, &version, 0, false));
             results[i] = local_value(b, version);
         }
@@ -392,30 +396,30 @@ static sf_status add_results(piping *p)
 /* What is known of versions and moves. */
 static void open_versions(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     sf_arena *arena = &p->t->arena;
-    p->landing_of = SF_ARRAY(arena, m->nversions, uint32_t);
-    p->next_landing = SF_ARRAY(arena, m->nmoves, uint32_t);
+    p->output_of = SF_ARRAY(arena, m->nversions, uint32_t);
+    p->next_output = SF_ARRAY(arena, m->nreshards, uint32_t);
     p->leads = SF_ARRAY(arena, m->nversions, bool);
     p->needed = SF_ARRAY(arena, m->nversions, bool);
     p->early = SF_ARRAY(arena, m->nversions, bool);
     p->surveyed = SF_ARRAY(arena, m->nversions, bool);
-    p->landings = SF_ARRAY(arena, m->nmoves, turn_landing);
-    p->sums = SF_ARRAY(arena, m->nmoves, sf_value);
-    for (uint32_t i = 0; i < m->nmoves; i++) {
-        uint32_t from = pipe_same(p, m->moves[i].from);
+    p->loop_outputs = SF_ARRAY(arena, m->nreshards, loop_output);
+    p->sums = SF_ARRAY(arena, m->nreshards, sf_value);
+    for (uint32_t i = 0; i < m->nreshards; i++) {
+        uint32_t from = pipe_same(p, m->reshards[i].from);
         p->sums[i] = SF_NONE;
-        if (!turn_lands(p->t, &m->moves[i]))
+        if (!is_loop_output(p->t, &m->reshards[i]))
             continue;
-        p->next_landing[i] = p->landing_of[from];
-        p->landing_of[from] = i + 1;
+        p->next_output[i] = p->output_of[from];
+        p->output_of[from] = i + 1;
     }
 }
 
 /* What is known of instances and places. */
 static void open_runs(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     sf_arena *arena = &p->t->arena;
     size_t ninstances = m->nversions * p->nruns;
     p->wanted = SF_ARRAY(arena, ninstances, uint64_t);
@@ -437,7 +441,7 @@ static void open_runs(piping *p)
 static sf_status build_pipe(void *context)
 {
     piping *p = context;
-    SF_TRY(turn_plan(p->t));
+    SF_TRY(microbatch_plan(p->t));
     open_versions(p);
     pipe_find_leading(p);
     pipe_find_needed(p);
@@ -455,20 +459,20 @@ static sf_status build_pipe(void *context)
 
 sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,
                            const sf_unstacked *parts, uint32_t group, sf_plan *time, sf_pool *pool,
-                           sf_diag *diag, sf_turned *out)
+                           sf_diag *diag, sf_microbatched *out)
 {
     local_builder b = {.diag = diag};
-    turning t = {.b = &b,
-                 .step = graph,
-                 .space = plan,
-                 .time = time,
-                 .turns = (int)pipeline->schedule.pipe.nturns,
-                 .stages = &pipeline->stages};
+    microbatching t = {.b = &b,
+                       .step = graph,
+                       .space = plan,
+                       .time = time,
+                       .microbatches = (int)pipeline->schedule.pipe.nmicrobatches,
+                       .stages = &pipeline->stages};
     piping p = {.t = &t,
                 .pipeline = pipeline,
                 .pipe = &pipeline->schedule.pipe,
                 .parts = parts,
                 .group = group,
-                .nturns = pipeline->schedule.pipe.nturns};
-    return turn_build(&t, pool, build_pipe, &p, out);
+                .nmicrobatches = pipeline->schedule.pipe.nmicrobatches};
+    return microbatch_build(&t, pool, build_pipe, &p, out);
 }

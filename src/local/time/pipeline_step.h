@@ -25,10 +25,10 @@
 
 /* `parts` says which arguments are parts of one of the step, as the graph is what it is of (local/time/unstacked_step.h), or is NULL. Of
  * these the group's step has the one that the group holds, if any. The pipeline is about the graph, the plan as well; the batch
- * is cut into the turns of its schedule, as `time` says where that is not NULL (sf_turns_plan): it is freed. SF_EWRONG where the
+ * is cut into the turns of its schedule, as `time` says where that is not NULL (sf_microbatch_plan): it is freed. SF_EMISMATCH where the
  * step cannot be cut so, with the op that says so. */
 sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,
                            const sf_unstacked *parts, uint32_t group, sf_plan *time, sf_pool *pool,
-                           sf_diag *diag, sf_turned *out);
+                           sf_diag *diag, sf_microbatched *out);
 
 #endif

@@ -17,19 +17,19 @@
 /* What leads to what lands in the middle. */
 static void find_surveyed(piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
+    const sf_reshards *m = p->t->b->reshards;
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            bool leads = turn_lands(p->t, move) ? pipe_lands_in_middle(p, move)
-                                                : p->surveyed[pipe_same(p, move->to)];
-            p->surveyed[pipe_same(p, move->from)] |= leads;
-            p->has_middle |= leads && turn_lands(p->t, move);
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            bool leads = is_loop_output(p->t, reshard) ? pipe_output_in_middle(p, reshard)
+                                                       : p->surveyed[pipe_same(p, reshard->to)];
+            p->surveyed[pipe_same(p, reshard->from)] |= leads;
+            p->has_middle |= leads && is_loop_output(p->t, reshard);
             continue;
         }
         const sf_node *node = p->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(p->t, index, &count);
+        const uint32_t *reads = microbatch_reads(p->t, index, &count);
         bool leads = pipe_any_result(p, node, p->surveyed);
         for (uint32_t r = 0; r < count; r++)
             p->surveyed[pipe_same(p, reads[r])] |= leads;
@@ -53,12 +53,12 @@ static uint32_t count_forward(const sf_schedule *schedule, uint32_t group)
 static bool mixes_passes(const piping *p, const sf_node *node)
 {
     uint32_t count;
-    const uint32_t *reads = turn_reads(p->t, node->id, &count);
+    const uint32_t *reads = microbatch_reads(p->t, node->id, &count);
     if (node->phase != SF_FORWARD)
         return pipe_any_result(p, node, p->surveyed);
     for (uint32_t r = 0; r < count; r++) {
         uint32_t at = pipe_same(p, reads[r]);
-        if (!turns_version(p->t, at) && p->t->behind[at] > 0)
+        if (!is_microbatched_version(p->t, at) && p->t->after[at] > 0)
             return true;
     }
     return false;
@@ -72,7 +72,7 @@ static bool needs_survey(const piping *p)
             return true;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(p->t->step, i);
-        if (!sf_is_transparent(node) && turns_node(p->t, node) && mixes_passes(p, node))
+        if (!sf_is_transparent(node) && is_microbatched_node(p->t, node) && mixes_passes(p, node))
             return true;
     }
     return false;
@@ -81,18 +81,18 @@ static bool needs_survey(const piping *p)
 /* What each turn has of a value that all of them make is no version of it. */
 static sf_status refuse_exchange(const piping *p)
 {
-    const sf_moves *m = p->t->b->moves;
-    for (uint32_t i = 0; i < m->nmoves; i++) {
-        const sf_moving *move = &m->moves[i];
-        if (!turn_lands(p->t, move) || !turns_version(p->t, move->to))
+    const sf_reshards *m = p->t->b->reshards;
+    for (uint32_t i = 0; i < m->nreshards; i++) {
+        const sf_resharding *reshard = &m->reshards[i];
+        if (!is_loop_output(p->t, reshard) || !is_microbatched_version(p->t, reshard->to))
             continue;
         sf_buf name = {0};
-        const sf_node *maker = sf_maker(p->t->step, move->value);
+        const sf_node *maker = sf_maker(p->t->step, reshard->value);
         sf_status status = sf_fail(
-            p->t->b->diag, SF_EWRONG, maker ? maker->loc : SF_NOWHERE,
+            p->t->b->diag, SF_EMISMATCH, maker ? maker->loc : SF_NOWHERE,
             "a pipeline cannot run this step: each of its turns goes on from a part of %s, which "
             "all turns make",
-            sf_value_name(p->t->step, move->value, &name));
+            sf_value_name(p->t->step, reshard->value, &name));
         sf_buf_free(&name);
         return status;
     }
@@ -103,7 +103,7 @@ sf_status pipe_find_survey(piping *p)
 {
     SF_TRY(refuse_exchange(p));
     find_surveyed(p);
-    p->nruns = p->has_middle && needs_survey(p) ? 2 * p->nturns : p->nturns;
+    p->nruns = p->has_middle && needs_survey(p) ? 2 * p->nmicrobatches : p->nmicrobatches;
     return SF_OK;
 }
 
@@ -111,7 +111,7 @@ sf_status pipe_find_survey(piping *p)
 
 static size_t task_index(const piping *p, sf_stage_task task)
 {
-    return ((size_t)task.stage * SF_PASSES + task.pass) * p->nruns + task.turn;
+    return ((size_t)task.stage * SF_PASSES + task.pass) * p->nruns + task.microbatch;
 }
 
 uint32_t pipe_task_place(const piping *p, sf_stage_task task, uint32_t group)
@@ -123,9 +123,9 @@ uint32_t pipe_task_place(const piping *p, sf_stage_task task, uint32_t group)
 static uint32_t place_survey(piping *p, uint32_t group, uint32_t stage, sf_pass pass,
                              uint32_t place)
 {
-    for (uint32_t turn = 0; turn < p->nturns; turn++) {
-        sf_stage_task task = {stage, p->nturns + turn, pass};
-        if (sf_pipe_hosts(p->pipe, stage, turn) >> group & 1)
+    for (uint32_t microbatch = 0; microbatch < p->nmicrobatches; microbatch++) {
+        sf_stage_task task = {stage, p->nmicrobatches + microbatch, pass};
+        if (sf_pipe_hosts(p->pipe, stage, microbatch) >> group & 1)
             p->places[group][task_index(p, task)] = place++;
     }
     return place;
@@ -135,7 +135,7 @@ static void place_group(piping *p, uint32_t group)
 {
     const sf_schedule *schedule = &p->pipeline->schedule;
     uint32_t place = 0, middle = 0, nstages = p->pipe->nstages;
-    bool surveys = p->nruns > p->nturns;
+    bool surveys = p->nruns > p->nmicrobatches;
     for (uint32_t s = 0; s < nstages && surveys; s++)
         place = place_survey(p, group, s, SF_PASS_FORWARD, place);
     for (uint32_t s = nstages; s-- > 0 && surveys;)

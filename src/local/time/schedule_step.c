@@ -41,29 +41,29 @@ static void carry_pipeline(timing *g, const sf_graph *graph, const uint32_t *nod
     }
 }
 
-static sf_status deal_stacks(timing *g)
+static sf_status partition_stacks(timing *g)
 {
-    sf_dealt *dealt = &g->out->dealt;
+    sf_partitioned_step *partitioned = &g->out->partitioned;
     if (g->said->pipeline)
-        SF_TRY(sf_deal_step(g->step, g->space, g->pool, g->diag, dealt));
-    if (dealt->plan) {
-        g->step = dealt->step.graph;
-        g->space = g->said = dealt->plan;
+        SF_TRY(sf_partition_step(g->step, g->space, g->pool, g->diag, partitioned));
+    if (partitioned->plan) {
+        g->step = partitioned->step.graph;
+        g->space = g->said = partitioned->plan;
     }
     if (g->said->pipeline)
         g->pipeline = *g->said->pipeline;
     return SF_OK;
 }
 
-static void add_twins(timing *g)
+static void add_clones(timing *g)
 {
-    sf_twinned *twinned = &g->out->twinned;
-    if (!g->said->again)
+    sf_recomputed_step *recomputed_step = &g->out->recomputed_step;
+    if (!g->said->recomputed)
         return;
-    *twinned = sf_twin_step(g->step, g->space, g->pool);
-    g->step = twinned->graph;
-    g->space = twinned->plan;
-    carry_pipeline(g, g->step, twinned->node_of);
+    *recomputed_step = sf_recompute_step(g->step, g->space, g->pool);
+    g->step = recomputed_step->graph;
+    g->space = recomputed_step->plan;
+    carry_pipeline(g, g->step, recomputed_step->node_of);
 }
 
 /* The layouts of a plan within a group: what it holds, it has. */
@@ -85,8 +85,8 @@ static sf_status cut_sets(timing *g, uint32_t group)
         out->grouped = sf_alloc(count * sizeof *out->grouped);
     for (uint32_t i = 0; i < count; i++) {
         sf_stages stages;
-        sf_turned *next = &out->grouped[i];
-        *next = (sf_turned){0};
+        sf_microbatched *next = &out->grouped[i];
+        *next = (sf_microbatched){0};
         out->ngrouped = i + 1;
         SF_TRY(sf_groups_new(g->step, g->space, &g->pipeline, sets[i], group, g->pool, &g->arena,
                              g->diag, next, &stages));
@@ -106,11 +106,11 @@ static const uint32_t *find_apart(timing *g)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(g->step, i);
         uint32_t count = node->noperands + node->nresults;
-        bool turns = g->time && !sf_layouts_are_replicated(g->time->nodes[node->id], count);
+        bool microbatches = g->time && !sf_layouts_are_replicated(g->time->nodes[node->id], count);
         if (g->said->pipeline && !g->pipeline.stages.anywhere[node->id])
             apart[node->id] =
                 1 + g->pipeline.stages.of_node[node->id] * SF_PHASE_COUNT + node->phase;
-        apart[node->id] = 2 * apart[node->id] + turns;
+        apart[node->id] = 2 * apart[node->id] + microbatches;
     }
     return apart;
 }
@@ -120,30 +120,29 @@ static const uint32_t *find_apart(timing *g)
 static void leave_behind(timing *g, bool *may)
 {
     const sf_block *top = g->step->top;
-    bool *behind = SF_ARRAY(&g->arena, g->step->nnodes, bool);
+    bool *after = SF_ARRAY(&g->arena, g->step->nnodes, bool);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(g->step, i);
         const sf_layout *layouts = g->time->nodes[node->id];
         for (uint32_t o = 0; o < node->noperands; o++) {
             const sf_node *maker = sf_maker(g->step, node->operands[o]);
-            bool lands =
+            bool is_output =
                 !sf_layout_is_replicated(sf_plan_layout(g->time, g->step, node->operands[o])) &&
                 sf_layout_is_replicated(&layouts[o]);
-            behind[node->id] = behind[node->id] || lands || (maker && behind[maker->id]);
+            after[node->id] = after[node->id] || is_output || (maker && after[maker->id]);
         }
-        if (behind[node->id] &&
-            sf_layouts_are_replicated(layouts, node->noperands + node->nresults))
+        if (after[node->id] && sf_layouts_are_replicated(layouts, node->noperands + node->nresults))
             may[node->id] = false;
     }
 }
 
 /* The same loops, for the plan of the batch in turns. */
-static sf_status carry_turns(timing *g, const sf_turns_wish *wish)
+static sf_status carry_turns(timing *g, const sf_microbatch_request *request)
 {
-    sf_turned same;
+    sf_microbatched same;
     if (!g->time)
         return SF_OK;
-    SF_TRY(sf_turns_new(g->step, g->time, wish, g->pool, g->diag, &same));
+    SF_TRY(sf_microbatched_new(g->step, g->time, request, g->pool, g->diag, &same));
     sf_plan_free(g->time);
     g->time = same.plan;
     sf_graph_free(same.graph);
@@ -153,16 +152,16 @@ static sf_status carry_turns(timing *g, const sf_turns_wish *wish)
 static sf_status cut_factor(timing *g, int index)
 {
     const sf_co_shard *said = &g->said->co_shards[index];
-    sf_turned *next = &g->out->sharded[index];
-    sf_turns_wish wish = {
-        .recipe = said->by, .in = said->in, .turns = said->turns, .apart = find_apart(g)};
+    sf_microbatched *next = &g->out->sharded[index];
+    sf_microbatch_request request = {
+        .recipe = said->by, .in = said->in, .microbatches = said->chunks, .apart = find_apart(g)};
     bool *may;
     SF_TRY(sf_co_shard_nodes(g->step, g->said, index, &g->arena, g->diag, &may));
     if (g->time)
         leave_behind(g, may);
-    wish.may = may;
-    SF_TRY(sf_turns_new(g->step, g->space, &wish, g->pool, g->diag, next));
-    SF_TRY(carry_turns(g, &wish));
+    request.may = may;
+    SF_TRY(sf_microbatched_new(g->step, g->space, &request, g->pool, g->diag, next));
+    SF_TRY(carry_turns(g, &request));
     g->step = next->graph;
     g->space = next->plan;
     carry_pipeline(g, g->step, next->node_of);
@@ -175,11 +174,11 @@ static sf_status cut_factors(timing *g)
     if (said->nco_shards == 0)
         return SF_OK;
     if (said->micro_batches > 1)
-        SF_TRY(sf_turns_plan(g->step, g->space, said->pipeline ? &g->pipeline.stages : NULL,
-                             said->micro_batches, g->pool, g->diag, &g->time));
+        SF_TRY(sf_microbatch_plan(g->step, g->space, said->pipeline ? &g->pipeline.stages : NULL,
+                                  said->micro_batches, g->pool, g->diag, &g->time));
     g->out->sharded = sf_alloc((size_t)said->nco_shards * sizeof *g->out->sharded);
     for (int i = 0; i < said->nco_shards; i++) {
-        g->out->sharded[i] = (sf_turned){0};
+        g->out->sharded[i] = (sf_microbatched){0};
         g->out->nsharded = (uint32_t)i + 1;
         SF_TRY(cut_factor(g, i));
     }
@@ -189,31 +188,31 @@ static sf_status cut_factors(timing *g)
 /* Of stacks that are dealt out; or NULL. */
 static const sf_unstacked *parts_of(const sf_timed *timed)
 {
-    return timed->dealt.plan ? &timed->dealt.step : NULL;
+    return timed->partitioned.plan ? &timed->partitioned.step : NULL;
 }
 
 static sf_status cut_batch(timing *g, uint32_t group)
 {
-    sf_turned *turned = &g->out->turned;
-    sf_turns_wish wish = {.turns = g->said->micro_batches, .time = g->time};
+    sf_microbatched *microbatched = &g->out->microbatched;
+    sf_microbatch_request request = {.microbatches = g->said->micro_batches, .time = g->time};
     g->time = NULL; /* it is theirs */
     if (g->said->pipeline)
-        SF_TRY(sf_pipe_step_new(g->step, g->space, &g->pipeline, parts_of(g->out), group, wish.time,
-                                g->pool, g->diag, turned));
-    else if (wish.turns > 1)
-        SF_TRY(sf_turns_new(g->step, g->space, &wish, g->pool, g->diag, turned));
+        SF_TRY(sf_pipe_step_new(g->step, g->space, &g->pipeline, parts_of(g->out), group,
+                                request.time, g->pool, g->diag, microbatched));
+    else if (request.microbatches > 1)
+        SF_TRY(sf_microbatched_new(g->step, g->space, &request, g->pool, g->diag, microbatched));
     else
         return SF_OK;
-    g->step = turned->graph;
-    g->space = turned->plan;
+    g->step = microbatched->graph;
+    g->space = microbatched->plan;
     return SF_OK;
 }
 
 static sf_status go_in_time(timing *g, int rank)
 {
     uint32_t group = 0;
-    SF_TRY(deal_stacks(g));
-    add_twins(g);
+    SF_TRY(partition_stacks(g));
+    add_clones(g);
     if (g->said->pipeline) {
         group = (uint32_t)sf_mesh_coordinate(&g->said->mesh, rank, g->pipeline.axis);
         SF_TRY(cut_sets(g, group));
@@ -240,19 +239,19 @@ sf_status sf_put_in_time(const sf_graph **whole, const sf_plan **plan, int rank,
 
 void sf_timed_free(sf_timed *timed)
 {
-    sf_turned_free(&timed->turned);
+    sf_microbatched_free(&timed->microbatched);
     for (uint32_t i = 0; i < timed->nsharded; i++)
-        sf_turned_free(&timed->sharded[i]);
+        sf_microbatched_free(&timed->sharded[i]);
     sf_free(timed->sharded);
     for (uint32_t i = 0; i < timed->ngrouped; i++)
-        sf_turned_free(&timed->grouped[i]);
+        sf_microbatched_free(&timed->grouped[i]);
     sf_free(timed->grouped);
-    sf_twinned_free(&timed->twinned);
-    sf_dealt_free(&timed->dealt);
+    sf_recomputed_step_free(&timed->recomputed_step);
+    sf_partitioned_step_free(&timed->partitioned);
 }
 
 /* The step that twins were added to. */
-static const sf_graph *untwinned_step(const sf_timed *timed)
+static const sf_graph *original_step(const sf_timed *timed)
 {
     const sf_unstacked *parts = parts_of(timed);
     return parts ? parts->graph : timed->given;
@@ -260,20 +259,21 @@ static const sf_graph *untwinned_step(const sf_timed *timed)
 
 sf_status sf_check_timed(const sf_timed *timed, sf_diag *diag)
 {
-    const sf_twinned *twinned = &timed->twinned;
-    return twinned->graph ? sf_check_twins(untwinned_step(timed), twinned, diag) : SF_OK;
+    const sf_recomputed_step *recomputed_step = &timed->recomputed_step;
+    return recomputed_step->graph ? sf_check_recomputed(original_step(timed), recomputed_step, diag)
+                                  : SF_OK;
 }
 
 sf_value sf_timed_value_of_step(const sf_timed *timed, sf_value whole)
 {
-    if (whole != SF_NONE && timed->turned.graph)
-        whole = timed->turned.value_of[whole];
+    if (whole != SF_NONE && timed->microbatched.graph)
+        whole = timed->microbatched.value_of[whole];
     for (uint32_t i = timed->nsharded; i-- > 0 && whole != SF_NONE;)
         whole = timed->sharded[i].value_of[whole];
     for (uint32_t i = timed->ngrouped; i-- > 0 && whole != SF_NONE;)
         whole = timed->grouped[i].value_of[whole];
     const sf_unstacked *parts = parts_of(timed);
-    if (whole != SF_NONE && timed->twinned.graph)
-        whole = sf_twin_of_what(untwinned_step(timed), &timed->twinned, whole);
+    if (whole != SF_NONE && timed->recomputed_step.graph)
+        whole = sf_recomputed_of(original_step(timed), &timed->recomputed_step, whole);
     return whole != SF_NONE && parts ? parts->value_of[whole] : whole;
 }

@@ -20,11 +20,11 @@
 /* Each may be empty. */
 typedef struct sf_timed {
     const sf_graph *given;
-    sf_dealt dealt;
-    sf_twinned twinned;
-    sf_turned *grouped, *sharded;
+    sf_partitioned_step partitioned;
+    sf_recomputed_step recomputed_step;
+    sf_microbatched *grouped, *sharded;
     uint32_t ngrouped, nsharded;
-    sf_turned turned;
+    sf_microbatched microbatched;
 } sf_timed;
 
 /* The step as it goes on in time for a rank, and its plan, in place of those that are given; `out` owns them, also where it fails. */
@@ -32,7 +32,7 @@ sf_status sf_put_in_time(const sf_graph **whole, const sf_plan **plan, int rank,
                          sf_diag *diag, sf_timed *out);
 void sf_timed_free(sf_timed *timed);
 
-/* Whether twins compute what they are twins of: SF_EWRONG, and the op, where one does not. */
+/* Whether twins compute what they are twins of: SF_EMISMATCH, and the op, where one does not. */
 sf_status sf_check_timed(const sf_timed *timed, sf_diag *diag);
 
 /* The value of the step that was given, for one of the step in time: of a twin, what it is a twin of. SF_NONE for SF_NONE, and for

@@ -12,7 +12,7 @@ typedef struct carried {
 } carried;
 
 typedef struct grouping {
-    turning *t;
+    microbatching *t;
     const sf_plan *plan; /* with all that it says of the axis */
     const sf_pipeline *pipeline;
     uint64_t set;
@@ -48,8 +48,8 @@ static sf_layout layout_in_set(const grouping *g, const sf_layout *layout)
     sf_layout out = {0};
     sf_share share = layout->axes[g->pipeline->axis];
     if (is_of_set(g, share)) {
-        out.axes[TURN_AXIS] = share;
-        out.axes[TURN_AXIS].on = 0;
+        out.axes[MICROBATCH_AXIS] = share;
+        out.axes[MICROBATCH_AXIS].on = 0;
     }
     return out;
 }
@@ -58,7 +58,7 @@ static sf_plan *plan_in_set(const grouping *g)
 {
     const sf_graph *step = g->t->step;
     const sf_block *top = step->top;
-    sf_mesh mesh = {1, {{SF_PIPE_AXIS, g->t->turns}}};
+    sf_mesh mesh = {1, {{SF_PIPE_AXIS, g->t->microbatches}}};
     sf_plan *out = sf_plan_of(step, &mesh, g->plan->graph);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(step, i);
@@ -129,16 +129,16 @@ static const sf_node *who_brings(const grouping *g, sf_value source)
 }
 
 /* What is brought together belongs to those who have made it; where others read it, in the pass in which it was made. */
-static sf_status place_collective(grouping *g, const sf_moving *move, sf_node *node)
+static sf_status place_collective(grouping *g, const sf_resharding *reshard, sf_node *node)
 {
     const sf_graph *step = g->t->step;
-    sf_value source = sf_source_of(step, move->value);
+    sf_value source = sf_source_of(step, reshard->value);
     const sf_node *brings = who_brings(g, source);
-    const sf_node *reader = move->wanted == SF_NONE ? NULL : step->nodes[move->wanted];
+    const sf_node *reader = reshard->wanted == SF_NONE ? NULL : step->nodes[reshard->wanted];
     bool is_argument = !sf_maker(step, source);
     uint32_t argument = step->values[source].index;
     if (is_argument ? sf_pipeline_holders(g->pipeline, step, argument) != g->set : !brings)
-        return fail_outside(g, move->value);
+        return fail_outside(g, reshard->value);
     if (!reader || !is_inside(g, reader))
         node->phase = brings ? brings->phase : SF_FORWARD;
     uint32_t stage = is_argument ? g->pipeline->stages.of_argument[argument]
@@ -147,16 +147,16 @@ static sf_status place_collective(grouping *g, const sf_moving *move, sf_node *n
     return SF_OK;
 }
 
-static sf_status add_group_move(grouping *g, uint32_t index)
+static sf_status add_group_reshard(grouping *g, uint32_t index)
 {
     local_builder *b = g->t->b;
-    const sf_moving *move = &b->moves->moves[index];
+    const sf_resharding *reshard = &b->reshards->reshards[index];
     uint32_t first = (uint32_t)b->graph->nnodes;
-    local_make_move(b, index);
-    local_value(b, move->to); /* in shape, before who reads it comes */
+    local_make_reshard(b, index);
+    local_value(b, reshard->to); /* in shape, before who reads it comes */
     for (uint32_t n = first; n < b->graph->nnodes; n++) {
         if (sf_is_collective(b->graph->nodes[n]))
-            SF_TRY(place_collective(g, move, b->graph->nodes[n]));
+            SF_TRY(place_collective(g, reshard, b->graph->nodes[n]));
         else
             set_stage(g, n, 0, true, false);
     }
@@ -178,7 +178,7 @@ static sf_status check_inside(const grouping *g, const sf_node *node)
 {
     const sf_layout *layouts = g->t->time->nodes[node->id];
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
-        if (turns_layout(&layouts[t]) && !is_inside(g, node) && !is_anywhere(g, node))
+        if (is_microbatched_layout(&layouts[t]) && !is_inside(g, node) && !is_anywhere(g, node))
             return fail_outside(g, node->nresults > 0 ? node->result : node->operands[0]);
     return SF_OK;
 }
@@ -190,7 +190,7 @@ static sf_status add_group_node(grouping *g, const sf_node *node)
     uint32_t first = (uint32_t)b->graph->nnodes;
     SF_TRY(check_inside(g, node));
     SF_TRY(local_add_node(b, node));
-    SF_TRY(turn_settle_same(g->t, node));
+    SF_TRY(microbatch_settle_same(g->t, node));
     for (uint32_t n = first; n < b->graph->nnodes; n++)
         set_stage(g, n, stages->of_node[node->id], is_anywhere(g, node), stages->late[node->id]);
     carried other = {node->id, (uint32_t)b->graph->nnodes - 1};
@@ -212,10 +212,10 @@ static sf_status build_grouped(void *context)
     b->rank = takes_part ? sf_share_place((sf_share){.on = g->set}, (int)g->group) : 0;
     SF_TRY(local_prepare(b));
     local_add_arguments(b);
-    for (size_t i = 0; i < b->moves->nsteps; i++) {
-        uint32_t index = b->moves->steps[i].index;
-        if (b->moves->steps[i].is_move)
-            SF_TRY(add_group_move(g, index));
+    for (size_t i = 0; i < b->reshards->nsteps; i++) {
+        uint32_t index = b->reshards->steps[i].index;
+        if (b->reshards->steps[i].is_reshard)
+            SF_TRY(add_group_reshard(g, index));
         else
             SF_TRY(add_group_node(g, g->t->step->nodes[index]));
     }
@@ -229,7 +229,7 @@ static sf_status build_grouped(void *context)
 }
 
 /* What other sets split is said as it was. */
-static void carry_others(const grouping *g, sf_turned *out)
+static void carry_others(const grouping *g, sf_microbatched *out)
 {
     const sf_block *top = g->t->step->top;
     int axis = g->pipeline->axis;
@@ -260,11 +260,12 @@ static sf_plan *plan_beside(const sf_plan *plan, const sf_graph *graph, int axis
 
 sf_status sf_groups_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,
                         uint64_t set, uint32_t group, sf_pool *pool, sf_arena *arena, sf_diag *diag,
-                        sf_turned *out, sf_stages *stages)
+                        sf_microbatched *out, sf_stages *stages)
 {
     local_builder b = {.diag = diag};
     sf_plan *beside = plan_beside(plan, graph, pipeline->axis);
-    turning t = {.b = &b, .step = graph, .space = beside, .turns = __builtin_popcountll(set)};
+    microbatching t = {
+        .b = &b, .step = graph, .space = beside, .microbatches = __builtin_popcountll(set)};
     grouping g = {.t = &t,
                   .plan = plan,
                   .pipeline = pipeline,
@@ -275,7 +276,7 @@ sf_status sf_groups_new(const sf_graph *graph, const sf_plan *plan, const sf_pip
     *stages = (sf_stages){0};
     t.time = plan_in_set(&g);
     t.is_of_groups = true;
-    sf_status status = turn_build(&t, pool, build_grouped, &g, out);
+    sf_status status = microbatch_build(&t, pool, build_grouped, &g, out);
     if (status == SF_OK)
         carry_others(&g, out);
     sf_plan_free(beside);

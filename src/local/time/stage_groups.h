@@ -22,6 +22,6 @@
  * layouts of the plan are none that such stages can have. */
 sf_status sf_groups_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,
                         uint64_t set, uint32_t group, sf_pool *pool, sf_arena *arena, sf_diag *diag,
-                        sf_turned *out, sf_stages *stages);
+                        sf_microbatched *out, sf_stages *stages);
 
 #endif

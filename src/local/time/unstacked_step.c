@@ -5,35 +5,36 @@
 #include "plan/propagate.h"
 #include "plan/stacked_layers.h"
 
-typedef struct dealing {
+typedef struct partitioning {
     const sf_graph *graph;
     const sf_plan *plan;
     sf_arena arena;
     sf_stacks stacks;
     sf_row_split *splits;
     uint32_t **homes; /* by stack and part: the stage that it is in */
-    sf_dealt *out;
-} dealing;
+    sf_partitioned_step *out;
+} partitioning;
 
 /* A part for each group that has rows, in the order of groups. */
-static bool split_stacks(dealing *d)
+static bool split_stacks(partitioning *d)
 {
     bool any = false;
     d->splits = SF_ARRAY(&d->arena, d->stacks.count, sf_row_split);
     for (uint32_t s = 0; s < d->stacks.count; s++) {
-        const sf_deal *deal = sf_plan_deal_of(d->plan, d->graph, &d->stacks, s);
-        uint64_t hands = deal ? sf_deal_hands(deal) : 0;
+        const sf_row_partition *partition =
+            sf_plan_row_partition_of(d->plan, d->graph, &d->stacks, s);
+        uint64_t hands = partition ? sf_row_partition_owners(partition) : 0;
         uint32_t *of_row = SF_ARRAY(&d->arena, d->stacks.rows[s], uint32_t);
-        for (int64_t row = 0; deal && row < deal->count; row++)
-            of_row[row] = (uint32_t)sf_share_place((sf_share){.on = hands}, deal->to[row]);
+        for (int64_t row = 0; partition && row < partition->count; row++)
+            of_row[row] = (uint32_t)sf_share_place((sf_share){.on = hands}, partition->to[row]);
         d->splits[s] = (sf_row_split){(uint32_t)__builtin_popcountll(hands), of_row};
-        any = any || deal;
+        any = any || partition;
     }
     return any;
 }
 
 /* A part is in the first stage of its group that has a row of it. */
-static void find_homes(dealing *d)
+static void find_homes(partitioning *d)
 {
     const sf_block *top = d->graph->top;
     d->homes = SF_ARRAY(&d->arena, d->stacks.count, uint32_t *);
@@ -52,7 +53,7 @@ static void find_homes(dealing *d)
     }
 }
 
-static sf_pipeline *deal_pipeline(const dealing *d, sf_arena *arena)
+static sf_pipeline *partition_pipeline(const partitioning *d, sf_arena *arena)
 {
     const sf_unstacked *step = &d->out->step;
     const sf_stages *from = &d->plan->pipeline->stages;
@@ -87,7 +88,7 @@ static bool is_same_op(const sf_node *a, const sf_node *b)
     return a->def == b->def && a->noperands == b->noperands && a->nresults == b->nresults;
 }
 
-static sf_share share_of_part(const dealing *d, const sf_layout *from, uint32_t stack,
+static sf_share share_of_part(const partitioning *d, const sf_layout *from, uint32_t stack,
                               uint32_t part)
 {
     sf_share share = from->axes[d->plan->pipeline->axis];
@@ -97,7 +98,7 @@ static sf_share share_of_part(const dealing *d, const sf_layout *from, uint32_t 
     return (sf_share){.on = hosts};
 }
 
-static void lay_out_ends(const dealing *d, sf_plan *plan)
+static void lay_out_ends(const partitioning *d, sf_plan *plan)
 {
     const sf_unstacked *step = &d->out->step;
     int axis = d->plan->pipeline->axis;
@@ -114,7 +115,7 @@ static void lay_out_ends(const dealing *d, sf_plan *plan)
 }
 
 /* Nodes are laid out as those of the step; what helps them follows from that. */
-static sf_status lay_out_nodes(dealing *d, sf_plan *plan, sf_diag *diag)
+static sf_status lay_out_nodes(partitioning *d, sf_plan *plan, sf_diag *diag)
 {
     const sf_unstacked *step = &d->out->step;
     const sf_graph *graph = step->graph;
@@ -128,10 +129,10 @@ static sf_status lay_out_nodes(dealing *d, sf_plan *plan, sf_diag *diag)
         if (is_same_op(node, of) && count > 0)
             memcpy(plan->nodes[node->id], d->plan->nodes[of->id], count * sizeof(sf_layout));
     }
-    return all ? SF_OK : sf_plan_complete_around(graph, plan, fixed, diag);
+    return all ? SF_OK : sf_plan_propagate_around(graph, plan, fixed, diag);
 }
 
-static sf_status deal_plan(dealing *d, sf_diag *diag)
+static sf_status partition_plan(partitioning *d, sf_diag *diag)
 {
     const sf_unstacked *step = &d->out->step;
     const sf_graph *graph = step->graph;
@@ -142,55 +143,58 @@ static sf_status deal_plan(dealing *d, sf_diag *diag)
     for (sf_value v = 0; v < graph->nvalues; v++)
         if (step->value_of[v] != SF_NONE)
             plan->pinned[v] = from->pinned[step->value_of[v]];
-    sf_plan_copy_turns(from, plan);
-    if (from->again) {
+    sf_plan_copy_microbatches(from, plan);
+    if (from->recomputed) {
         plan->recompute = sf_arena_string(&plan->arena, from->recompute, strlen(from->recompute));
-        plan->again = SF_ARRAY(&plan->arena, graph->nnodes, bool);
-        plan->twice = from->twice ? SF_ARRAY(&plan->arena, graph->nnodes, bool) : NULL;
+        plan->recomputed = SF_ARRAY(&plan->arena, graph->nnodes, bool);
+        plan->recomputed_per_part =
+            from->recomputed_per_part ? SF_ARRAY(&plan->arena, graph->nnodes, bool) : NULL;
         for (uint32_t i = 0; i < graph->top->nnodes; i++) {
             const sf_node *node = sf_top_node(graph, i);
             uint32_t of = step->nodes[node->id].index;
-            plan->again[node->id] = from->again[of] && is_same_op(node, d->graph->nodes[of]);
-            if (from->twice)
-                plan->twice[node->id] = plan->again[node->id] && from->twice[of];
+            plan->recomputed[node->id] =
+                from->recomputed[of] && is_same_op(node, d->graph->nodes[of]);
+            if (from->recomputed_per_part)
+                plan->recomputed_per_part[node->id] =
+                    plan->recomputed[node->id] && from->recomputed_per_part[of];
         }
     }
-    plan->pipeline = deal_pipeline(d, &plan->arena);
+    plan->pipeline = partition_pipeline(d, &plan->arena);
     return SF_OK;
 }
 
-static bool deals_any(const sf_plan *plan, const sf_graph *graph)
+static bool partitions_any(const sf_plan *plan, const sf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++)
-        if (plan->arguments[i].axes[plan->pipeline->axis].deal)
+        if (plan->arguments[i].axes[plan->pipeline->axis].partition)
             return true;
     return false;
 }
 
-sf_status sf_deal_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool, sf_diag *diag,
-                       sf_dealt *out)
+sf_status sf_partition_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool,
+                            sf_diag *diag, sf_partitioned_step *out)
 {
     sf_status status = SF_OK;
-    dealing d = {.graph = graph, .plan = plan, .out = out};
-    *out = (sf_dealt){0};
-    if (!deals_any(plan, graph))
+    partitioning d = {.graph = graph, .plan = plan, .out = out};
+    *out = (sf_partitioned_step){0};
+    if (!partitions_any(plan, graph))
         return SF_OK;
     d.stacks = sf_find_stacks(graph, &d.arena);
     if (split_stacks(&d)) {
         find_homes(&d);
         sf_unstack(graph, &d.stacks, d.splits, pool, &out->step);
-        status = deal_plan(&d, diag);
+        status = partition_plan(&d, diag);
     }
     sf_arena_free(&d.arena);
     if (status != SF_OK)
-        sf_dealt_free(out);
+        sf_partitioned_step_free(out);
     return status;
 }
 
-void sf_dealt_free(sf_dealt *dealt)
+void sf_partitioned_step_free(sf_partitioned_step *partitioned)
 {
-    sf_plan_free(dealt->plan);
-    if (dealt->step.graph)
-        sf_unstacked_free(&dealt->step);
-    *dealt = (sf_dealt){0};
+    sf_plan_free(partitioned->plan);
+    if (partitioned->step.graph)
+        sf_unstacked_free(&partitioned->step);
+    *partitioned = (sf_partitioned_step){0};
 }

@@ -11,14 +11,14 @@
 #include "plan/pipeline/unstack_layers.h"
 #include "plan/plan.h"
 
-typedef struct sf_dealt {
+typedef struct sf_partitioned_step {
     sf_unstacked step; /* without a graph, where nothing is dealt out */
     sf_plan *plan;     /* with a pipeline of its own */
-} sf_dealt;
+} sf_partitioned_step;
 
 /* The graph's pool is `pool`, that of the step or derived from it. */
-sf_status sf_deal_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool, sf_diag *diag,
-                       sf_dealt *out);
-void sf_dealt_free(sf_dealt *dealt);
+sf_status sf_partition_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool,
+                            sf_diag *diag, sf_partitioned_step *out);
+void sf_partitioned_step_free(sf_partitioned_step *partitioned);
 
 #endif

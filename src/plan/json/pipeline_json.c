@@ -169,8 +169,8 @@ static sf_status read_pipeline(reader *r, const sf_json *json, sf_plan *plan)
     int at = sf_mesh_axis(&plan->mesh, axis), size = plan->mesh.axes[at].size;
     if (size > SF_MOST_GROUPS)
         return SF_JSON_FAIL(r, json, "a pipeline has at most %d groups", SF_MOST_GROUPS);
-    uint32_t turns = plan->micro_batches > 1 ? (uint32_t)plan->micro_batches : 1;
-    SF_TRY(sf_pipeline_make(r->graph, r->count, r->forward, (uint32_t)size, turns, &choice,
+    uint32_t microbatches = plan->micro_batches > 1 ? (uint32_t)plan->micro_batches : 1;
+    SF_TRY(sf_pipeline_make(r->graph, r->count, r->forward, (uint32_t)size, microbatches, &choice,
                             &r->arena, r->diag, &pipeline));
     pipeline.axis = at;
     return sf_plan_set_pipeline(plan, r->graph, &pipeline, r->diag);

@@ -85,15 +85,15 @@ static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph
 
 static void put_reading(sf_json_writer *writer, const sf_reading *reading, const char *file)
 {
-    if (!reading->unroll && !reading->turns && !reading->state && !reading->no_sidecar &&
-        !reading->sidecar.path)
+    if (!reading->unroll && !reading->assume_trip_count && !reading->state &&
+        !reading->no_sidecar && !reading->sidecar.path)
         return;
     sf_json_key(writer, "reading");
     sf_json_begin_object(writer);
     if (reading->unroll)
         sf_json_add_int(writer, "unroll", reading->unroll);
-    if (reading->turns)
-        sf_json_add_int(writer, "turns", reading->turns);
+    if (reading->assume_trip_count)
+        sf_json_add_int(writer, "assume_trip_count", reading->assume_trip_count);
     if (reading->state)
         sf_json_add_string(writer, "state", reading->state);
     if (reading->no_sidecar)
@@ -130,9 +130,9 @@ static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_
     sf_json_key(writer, "recompute");
     sf_json_begin_object(writer);
     sf_json_add_string(writer, "by", plan->recompute);
-    put_marked(writer, "nodes", plan->again, graph->nnodes);
-    if (plan->twice)
-        put_marked(writer, "twice", plan->twice, graph->nnodes);
+    put_marked(writer, "nodes", plan->recomputed, graph->nnodes);
+    if (plan->recomputed_per_part)
+        put_marked(writer, "twice", plan->recomputed_per_part, graph->nnodes);
     sf_json_end_object(writer);
 }
 
@@ -197,7 +197,7 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
         sf_json_add_int(&writer, "memory", plan->passes.memory);
         sf_json_end_object(&writer);
     }
-    if (plan->again)
+    if (plan->recomputed)
         put_recompute(&writer, plan, graph);
     put_plan_arguments(&writer, plan, graph);
     sf_json_key(&writer, "nodes");
@@ -343,7 +343,7 @@ static void drop_places(sf_layout *layout)
 {
     for (int a = 0; a < SF_MAX_AXES; a++) {
         layout->axes[a].on = 0;
-        layout->axes[a].deal = NULL;
+        layout->axes[a].partition = NULL;
     }
 }
 
@@ -415,7 +415,7 @@ static sf_status read_run_of_nodes(reader *r, const sf_json *run, bool *marked)
         return SF_JSON_FAIL(r, run, "expected [FIRST, LAST], two nodes of the step");
     for (int64_t n = first; n <= last; n++) {
         const sf_node *node = r->graph->nodes[n];
-        if (!r->plan->nodes[n] || !sf_can_run_again(r->graph, node))
+        if (!r->plan->nodes[n] || !sf_can_recompute(r->graph, node))
             return SF_JSON_FAIL(r, run, "node %" PRId64 ", %s, cannot be computed again", n,
                                 node->def->name);
         marked[n] = true;
@@ -508,26 +508,27 @@ static sf_status read_recompute(reader *r, const sf_json *root)
 {
     const sf_json *recompute = sf_json_get(root, "recompute");
     const sf_json *nodes = sf_json_get(recompute, "nodes"),
-                  *twice = sf_json_get(recompute, "twice");
+                  *recomputed_per_part = sf_json_get(recompute, "twice");
     sf_str by;
     if (!recompute)
         return SF_OK;
     if (!sf_json_string(sf_json_get(recompute, "by"), &by) ||
         sf_json_kind_of(nodes) != SF_JSON_ARRAY ||
-        (twice && sf_json_kind_of(twice) != SF_JSON_ARRAY))
+        (recomputed_per_part && sf_json_kind_of(recomputed_per_part) != SF_JSON_ARRAY))
         return SF_JSON_FAIL(r, recompute,
                             "expected {\"by\": HOW, \"nodes\": [[FIRST, LAST]...]}, and \"twice\", "
                             "likewise, where some are");
     r->plan->recompute = sf_arena_string(&r->plan->arena, by.at, by.length);
-    r->plan->again = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
-    SF_TRY(read_runs_of_nodes(r, nodes, r->plan->again));
-    if (!twice)
+    r->plan->recomputed = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
+    SF_TRY(read_runs_of_nodes(r, nodes, r->plan->recomputed));
+    if (!recomputed_per_part)
         return SF_OK;
-    r->plan->twice = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
-    SF_TRY(read_runs_of_nodes(r, twice, r->plan->twice));
+    r->plan->recomputed_per_part = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
+    SF_TRY(read_runs_of_nodes(r, recomputed_per_part, r->plan->recomputed_per_part));
     for (uint32_t n = 0; n < r->graph->nnodes; n++)
-        if (r->plan->twice[n] && !r->plan->again[n])
-            return SF_JSON_FAIL(r, twice, "node %" PRIu32 " is not among \"nodes\"", n);
+        if (r->plan->recomputed_per_part[n] && !r->plan->recomputed[n])
+            return SF_JSON_FAIL(r, recomputed_per_part, "node %" PRIu32 " is not among \"nodes\"",
+                                n);
     return SF_OK;
 }
 

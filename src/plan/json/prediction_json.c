@@ -34,15 +34,15 @@ static void put_alternative(const sf_alternative *alternative, sf_json_writer *j
     sf_json_end_array(json);
 }
 
-void sf_idle_put(const sf_prediction *predicted, sf_json_writer *json)
+void sf_unused_devices_put(const sf_prediction *predicted, sf_json_writer *json)
 {
     sf_json_key(json, "idle");
     sf_json_begin_array(json);
-    for (int i = 0; i < predicted->nidle; i++) {
+    for (int i = 0; i < predicted->nunused; i++) {
         sf_json_begin_row(json);
-        sf_json_put_string(json, predicted->idle[i].nodes);
-        sf_json_put_string(json, predicted->idle[i].what);
-        sf_json_put_string(json, predicted->idle[i].why);
+        sf_json_put_string(json, predicted->unused[i].nodes);
+        sf_json_put_string(json, predicted->unused[i].what);
+        sf_json_put_string(json, predicted->unused[i].why);
         sf_json_end_array(json);
     }
     sf_json_end_array(json);
@@ -62,8 +62,8 @@ void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json
     sf_json_add_hex(json, "cluster_hash", predicted->cluster_hash);
     if (*predicted->nodes)
         sf_json_add_string(json, "nodes", predicted->nodes);
-    if (predicted->nidle > 0)
-        sf_idle_put(predicted, json);
+    if (predicted->nunused > 0)
+        sf_unused_devices_put(predicted, json);
     for (int i = 0; i < NUMBERS; i++)
         sf_json_add_double(json, numbers[i].key, *number_at_key(&copy, i));
     sf_json_add_int(json, "memory", predicted->memory);
@@ -152,7 +152,7 @@ static sf_status read_nodes(reader *r, const sf_json *object, sf_prediction *out
         return SF_OK;
     if (sf_json_kind_of(list) != SF_JSON_ARRAY)
         return SF_JSON_FAIL(r, list, "\"idle\" of \"predicted\" is no list");
-    out->idle = SF_ARRAY(r->arena, sf_json_count(list), sf_idle_devices);
+    out->unused = SF_ARRAY(r->arena, sf_json_count(list), sf_unused_devices);
     for (size_t i = 0; i < sf_json_count(list); i++) {
         const sf_json *row = sf_json_item(list, i);
         sf_str words[3];
@@ -161,10 +161,10 @@ static sf_status read_nodes(reader *r, const sf_json *object, sf_prediction *out
             is_right = sf_json_string(sf_json_item(row, w), &words[w]);
         if (!is_right)
             return SF_JSON_FAIL(r, row, "expected [NODES, DEVICES, WHY]");
-        out->idle[out->nidle++] =
-            (sf_idle_devices){sf_arena_string(r->arena, words[0].at, words[0].length),
-                              sf_arena_string(r->arena, words[1].at, words[1].length),
-                              sf_arena_string(r->arena, words[2].at, words[2].length)};
+        out->unused[out->nunused++] =
+            (sf_unused_devices){sf_arena_string(r->arena, words[0].at, words[0].length),
+                                sf_arena_string(r->arena, words[1].at, words[1].length),
+                                sf_arena_string(r->arena, words[2].at, words[2].length)};
     }
     return SF_OK;
 }

@@ -8,9 +8,9 @@
 static uint32_t find_period(const sf_pipe *pipe)
 {
     for (uint32_t period = 1; period <= 2; period++) {
-        bool same = pipe->nturns % period == 0;
+        bool same = pipe->nmicrobatches % period == 0;
         for (uint32_t s = 0; s < pipe->nstages && same; s++)
-            for (uint32_t i = period; i < pipe->nturns && same; i++)
+            for (uint32_t i = period; i < pipe->nmicrobatches && same; i++)
                 same = sf_pipe_hosts(pipe, s, i) == sf_pipe_hosts(pipe, s, i - period);
         if (same)
             return period;
@@ -26,7 +26,7 @@ static void add(sf_pipe_jobs *jobs, sf_wait *waits, sf_stage_task before, sf_sta
 /* Each pass of a stage behind the same pass of the turn before that has the same hosts. */
 static void keep_turns_in_order(const sf_pipe *pipe, sf_pipe_jobs *jobs, sf_wait *waits)
 {
-    for (uint32_t i = 1; i < pipe->nturns; i++)
+    for (uint32_t i = 1; i < pipe->nmicrobatches; i++)
         for (uint32_t s = 0; s < pipe->nstages; s++) {
             uint32_t before = i;
             while (before > 0 && sf_pipe_hosts(pipe, s, before - 1) != sf_pipe_hosts(pipe, s, i))
@@ -127,11 +127,11 @@ static sf_status refuse(const sf_pipe_jobs *jobs, const sf_order_result *result,
 {
     for (uint32_t g = 0; g < jobs->jobs.nmachines; g++)
         if (result->times.peaks[g] > jobs->jobs.limits[g])
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                            "no order was found in which group %" PRIu32 " holds at most %" PRId64
                            " bytes of activations; the best one holds %" PRId64,
                            g, jobs->jobs.limits[g], result->times.peaks[g]);
-    return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "no order was found that fits into memory");
+    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "no order was found that fits into memory");
 }
 
 /* What is fixed and nobody would hold to: groups wait for data, and for nothing else. */
@@ -210,7 +210,7 @@ typedef struct arranging {
 static void put_holders_first(const sf_pipe *pipe, sf_pipe_jobs *jobs, sf_wait *waits)
 {
     for (uint32_t s = 0; s < pipe->nstages; s++)
-        for (uint32_t i = 1; i < pipe->nturns; i++)
+        for (uint32_t i = 1; i < pipe->nmicrobatches; i++)
             if (sf_pipe_hosts(pipe, s, i) != sf_pipe_hosts(pipe, s, 0))
                 add(jobs, waits, (sf_stage_task){s, 0, SF_PASS_FORWARD},
                     (sf_stage_task){s, i, SF_PASS_FORWARD});
@@ -219,7 +219,7 @@ static void put_holders_first(const sf_pipe *pipe, sf_pipe_jobs *jobs, sf_wait *
 static void make_jobs(arranging *a, bool in_turn, sf_pipe_jobs *jobs)
 {
     const sf_arrange_options *options = a->options;
-    uint32_t more = a->pipe->nstages * a->pipe->nturns * (SF_PASSES + 1) + options->nfixed;
+    uint32_t more = a->pipe->nstages * a->pipe->nmicrobatches * (SF_PASSES + 1) + options->nfixed;
     sf_pipe_make_jobs(a->pipe, a->costs, more, a->arena, jobs);
     sf_wait *waits = (sf_wait *)jobs->jobs.waits; /* made just now, with room */
     a->ndata = jobs->jobs.nwaits;

@@ -30,7 +30,7 @@ typedef struct sf_arranged {
 } sf_arranged;
 
 /* SF_EINPUT where what is fixed goes in a circle, with the tasks on it; and where it holds for tasks of different groups only by
- * chance, because no data and no list would make the second wait for the first. SF_EWRONG where nothing was found that keeps to costs->limits. */
+ * chance, because no data and no list would make the second wait for the first. SF_EMISMATCH where nothing was found that keeps to costs->limits. */
 sf_status sf_arrange(const sf_pipe *pipe, const sf_pipe_costs *costs,
                      const sf_arrange_options *options, sf_arena *arena, sf_arranged *out,
                      sf_diag *diag);

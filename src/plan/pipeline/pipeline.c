@@ -25,7 +25,7 @@ static sf_stages copy_stages(const sf_stages *from, const sf_graph *graph, sf_ar
 static sf_schedule copy_schedule(const sf_schedule *from, sf_arena *arena)
 {
     const sf_pipe *pipe = &from->pipe;
-    size_t nhosts = (size_t)pipe->nstages * pipe->nturns;
+    size_t nhosts = (size_t)pipe->nstages * pipe->nmicrobatches;
     sf_schedule out = *from;
     out.pipe.has_backward =
         sf_arena_copy(arena, pipe->has_backward, pipe->nstages * sizeof *pipe->has_backward);
@@ -48,7 +48,7 @@ sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph
     return out;
 }
 
-void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
+void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nmicrobatches,
                        uint32_t ngroups, sf_arena *arena, sf_pipe *out)
 {
     uint32_t n = stages->count, nedges = 0;
@@ -74,7 +74,7 @@ void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t 
             if (reads[s * n + t])
                 edges[nedges++] = (sf_stage_edge){s, t};
     *out = (sf_pipe){.nstages = n,
-                     .nturns = nturns,
+                     .nmicrobatches = nmicrobatches,
                      .ngroups = ngroups,
                      .has_backward = backward,
                      .nedges = nedges,
@@ -105,7 +105,8 @@ uint32_t sf_pipeline_sets(const sf_pipeline *pipeline, uint64_t *out)
 
 static bool same_pipe(const sf_pipe *a, const sf_pipe *b)
 {
-    return a->nstages == b->nstages && a->nturns == b->nturns && a->ngroups == b->ngroups;
+    return a->nstages == b->nstages && a->nmicrobatches == b->nmicrobatches &&
+           a->ngroups == b->ngroups;
 }
 
 /* A table is of the step's own edges and passes, whatever its text says of them. */
@@ -116,8 +117,8 @@ static sf_status take_table(const sf_schedule *table, const sf_pipe *pipe, sf_ar
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "the schedule is for %u stages, %u micro-batches and %u groups of devices; "
                        "the plan has %u, %u and %u",
-                       table->pipe.nstages, table->pipe.nturns, table->pipe.ngroups, pipe->nstages,
-                       pipe->nturns, pipe->ngroups);
+                       table->pipe.nstages, table->pipe.nmicrobatches, table->pipe.ngroups,
+                       pipe->nstages, pipe->nmicrobatches, pipe->ngroups);
     for (uint32_t s = 0; s < pipe->nstages; s++)
         if (table->pipe.has_backward[s] != pipe->has_backward[s])
             return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
@@ -134,7 +135,7 @@ static sf_status take_table(const sf_schedule *table, const sf_pipe *pipe, sf_ar
 static sf_status check_sets(const sf_pipe *pipe, sf_diag *diag)
 {
     for (uint32_t s = 0; s < pipe->nstages; s++)
-        for (uint32_t t = 1; t < pipe->nturns; t++) {
+        for (uint32_t t = 1; t < pipe->nmicrobatches; t++) {
             uint64_t first = sf_pipe_hosts(pipe, s, 0), hosts = sf_pipe_hosts(pipe, s, t);
             if (hosts != first && (sf_is_several(hosts) || sf_is_several(first)))
                 return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
@@ -164,7 +165,7 @@ static const int64_t *find_times(const sf_graph *graph, const sf_stages *stages,
             continue;
         of[graph->nodes[node]->phase == SF_FORWARD ? SF_PASS_FORWARD : SF_PASS_BACKWARD] +=
             work[node];
-        of[SF_PASS_BACKWARD] += choice->again && choice->again[node] ? work[node] : 0;
+        of[SF_PASS_BACKWARD] += choice->recomputed && choice->recomputed[node] ? work[node] : 0;
     }
     for (uint32_t i = 0; i < pipe->nstages * SF_PASSES; i++) {
         sums[i] /= __builtin_popcountll(sf_pipe_hosts(pipe, i / SF_PASSES, 0));
@@ -180,14 +181,16 @@ static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_p
                             const uint64_t *groups, const sf_schedule_choice *choice,
                             sf_arena *arena, sf_diag *diag, sf_schedule *out)
 {
-    uint64_t *hosts = SF_ARRAY(arena, (size_t)pipe->nstages * pipe->nturns, uint64_t), any = 0;
-    for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nturns; i++)
-        any |= hosts[i] = groups[i / pipe->nturns];
+    uint64_t *hosts = SF_ARRAY(arena, (size_t)pipe->nstages * pipe->nmicrobatches, uint64_t),
+             any = 0;
+    for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nmicrobatches; i++)
+        any |= hosts[i] = groups[i / pipe->nmicrobatches];
     pipe->hosts = hosts;
     SF_TRY(sf_pipe_check(pipe, diag));
     if (any != sf_all_groups(pipe->ngroups))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "group %d has no stage", __builtin_ctzll(~any));
-    const int64_t *held = sf_kept_of_stages(graph, stages, pipe->nturns, choice->again, arena);
+    const int64_t *held =
+        sf_kept_of_stages(graph, stages, pipe->nmicrobatches, choice->recomputed, arena);
     return sf_schedule_find(pipe, find_times(graph, stages, pipe, choice, arena), held, arena, out,
                             diag);
 }
@@ -221,13 +224,14 @@ static sf_status order_in_rounds(const sf_graph *graph, const sf_stages *stages,
 }
 
 sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
-                           uint32_t ngroups, uint32_t nturns, const sf_schedule_choice *choice,
-                           sf_arena *arena, sf_diag *diag, sf_pipeline *out)
+                           uint32_t ngroups, uint32_t nmicrobatches,
+                           const sf_schedule_choice *choice, sf_arena *arena, sf_diag *diag,
+                           sf_pipeline *out)
 {
     sf_pipe pipe;
     *out = (sf_pipeline){.name = ""};
     SF_TRY(sf_stages_complete(graph, nstages, forward, arena, diag, &out->stages));
-    sf_pipe_of_stages(graph, &out->stages, nturns, ngroups, arena, &pipe);
+    sf_pipe_of_stages(graph, &out->stages, nmicrobatches, ngroups, arena, &pipe);
     if (choice->groups)
         return find_order(graph, &out->stages, &pipe, choice->groups, choice, arena, diag,
                           &out->schedule);

@@ -25,7 +25,7 @@ typedef struct sf_pipeline {
 sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph, sf_arena *arena);
 
 /* What the stages need of each other in a turn, as a pipe without hosts: edges, and which have a backward pass. */
-void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
+void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nmicrobatches,
                        uint32_t ngroups, sf_arena *arena, sf_pipe *out);
 
 /* The groups that hold an argument, a bit each: those that run its stage in turn 0. 0: each has it. */
@@ -49,13 +49,14 @@ typedef struct sf_schedule_choice {
     const uint64_t *groups;   /* by stage */
     const double
         *time; /* by node: what it takes, for orders that are found; NULL: by its operations */
-    const bool *again; /* by node: it is computed again; NULL: none is */
+    const bool *recomputed; /* by node: it is computed again; NULL: none is */
 } sf_schedule_choice;
 
 /* Makes the pipeline of a graph: `forward` says the stages of the nodes of its forward pass (plan/pipeline/stage.h). In the arena.
  * SF_EUSAGE where the schedule does not suit the stages, turns or groups. */
 sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
-                           uint32_t ngroups, uint32_t nturns, const sf_schedule_choice *choice,
-                           sf_arena *arena, sf_diag *diag, sf_pipeline *out);
+                           uint32_t ngroups, uint32_t nmicrobatches,
+                           const sf_schedule_choice *choice, sf_arena *arena, sf_diag *diag,
+                           sf_pipeline *out);
 
 #endif

@@ -18,42 +18,43 @@ static bool is_number(const char *text, uint32_t *out)
     return *text >= '0' && *text <= '9' && *end == '\0';
 }
 
-static const double *find_times(const sf_graph *graph, const sf_pipeline_wish *wish,
+static const double *find_times(const sf_graph *graph, const sf_pipeline_request *request,
                                 sf_arena *arena)
 {
-    return wish->time ? wish->time : sf_times_by_ops(graph, arena);
+    return request->time ? request->time : sf_times_by_ops(graph, arena);
 }
 
 /* By node of the forward pass, with its gradient, and a second time where it is computed again. */
-static double *find_own_times(const sf_graph *graph, const sf_pipeline_wish *wish,
+static double *find_own_times(const sf_graph *graph, const sf_pipeline_request *request,
                               const double *time, sf_arena *arena)
 {
     double *own = sf_forward_times(graph, time, arena);
-    for (uint32_t n = 0; wish->again && n < graph->nnodes; n++)
-        own[n] += wish->again[n] ? time[n] : 0;
+    for (uint32_t n = 0; request->recomputed && n < graph->nnodes; n++)
+        own[n] += request->recomputed[n] ? time[n] : 0;
     return own;
 }
 
 /* So many stages, by what nodes take: `own`. */
-static sf_stage_wish wish_of(const sf_pipeline_wish *wish, uint32_t count, const double *own)
+static sf_stage_request preference_of(const sf_pipeline_request *request, uint32_t count,
+                                      const double *own)
 {
-    sf_stage_wish cut = wish->loads ? *wish->loads : (sf_stage_wish){0};
+    sf_stage_request cut = request->loads ? *request->loads : (sf_stage_request){0};
     cut.count = count;
     cut.time = own;
     cut.tolerance = cut.tolerance > 0 ? cut.tolerance : TOLERANCE;
-    cut.turns = wish->turns;
+    cut.microbatches = request->microbatches;
     return cut;
 }
 
 /* So many stages, of which each takes as long as its speed says; `beside` (by node, or NULL) takes no time. */
-static sf_status cut_evenly(const sf_graph *graph, const sf_pipeline_wish *wish, uint32_t count,
-                            const double *speed, const bool *beside, sf_arena *arena, sf_diag *diag,
-                            uint32_t **forward)
+static sf_status cut_evenly(const sf_graph *graph, const sf_pipeline_request *request,
+                            uint32_t count, const double *speed, const bool *beside,
+                            sf_arena *arena, sf_diag *diag, uint32_t **forward)
 {
-    double *own = find_own_times(graph, wish, find_times(graph, wish, arena), arena);
+    double *own = find_own_times(graph, request, find_times(graph, request, arena), arena);
     for (uint32_t n = 0; beside && n < graph->nnodes; n++)
         own[n] = beside[n] ? 0 : own[n];
-    sf_stage_wish cut = wish_of(wish, count, own);
+    sf_stage_request cut = preference_of(request, count, own);
     cut.beside = beside;
     cut.speed = speed ? speed : cut.speed;
     sf_stage_cut found;
@@ -63,14 +64,14 @@ static sf_status cut_evenly(const sf_graph *graph, const sf_pipeline_wish *wish,
 }
 
 /* The vocabulary in a stage before all others, and one behind them. */
-static sf_status cut_interlaced(const sf_graph *graph, const sf_pipeline_wish *wish, uint32_t count,
-                                sf_arena *arena, sf_diag *diag, uint32_t **forward)
+static sf_status cut_interlaced(const sf_graph *graph, const sf_pipeline_request *request,
+                                uint32_t count, sf_arena *arena, sf_diag *diag, uint32_t **forward)
 {
     bool *first, *last, *ends = SF_ARRAY(arena, graph->nnodes, bool);
     SF_TRY(sf_find_vocabulary(graph, arena, diag, &first, &last));
     for (uint32_t n = 0; n < graph->nnodes; n++)
         ends[n] = first[n] || last[n];
-    SF_TRY(cut_evenly(graph, wish, count, NULL, ends, arena, diag, forward));
+    SF_TRY(cut_evenly(graph, request, count, NULL, ends, arena, diag, forward));
     for (uint32_t n = 0; n < graph->nnodes; n++) {
         uint32_t *stage = &(*forward)[n];
         if (ends[n])
@@ -82,7 +83,7 @@ static sf_status cut_interlaced(const sf_graph *graph, const sf_pipeline_wish *w
 }
 
 /* Of the stages of all rounds, those of the last: they have the room of all stages of their group, whose weights are the same. */
-static void take_last_round(sf_stage_wish *cut, uint32_t rounds, sf_arena *arena)
+static void take_last_round(sf_stage_request *cut, uint32_t rounds, sf_arena *arena)
 {
     uint32_t groups = cut->count, last = (rounds - 1) * groups;
     double *room = cut->room ? SF_ARRAY(arena, groups, double) : NULL;
@@ -94,42 +95,44 @@ static void take_last_round(sf_stage_wish *cut, uint32_t rounds, sf_arena *arena
 }
 
 /* Forward passes through the same layers, as many as a group has stages, alike. */
-static sf_status cut_rounds(const sf_graph *graph, const sf_pipeline_wish *wish, uint32_t rounds,
-                            uint32_t count, sf_arena *arena, sf_diag *diag, uint32_t **forward)
+static sf_status cut_rounds(const sf_graph *graph, const sf_pipeline_request *request,
+                            uint32_t rounds, uint32_t count, sf_arena *arena, sf_diag *diag,
+                            uint32_t **forward)
 {
-    const double *time = find_times(graph, wish, arena);
-    sf_stage_wish cut = wish_of(wish, count / rounds, find_own_times(graph, wish, time, arena));
+    const double *time = find_times(graph, request, arena);
+    sf_stage_request cut =
+        preference_of(request, count / rounds, find_own_times(graph, request, time, arena));
     take_last_round(&cut, rounds, arena);
     return sf_cut_rounds(graph, rounds, &cut, time, arena, diag, forward);
 }
 
-static bool is_interlaced(const sf_pipeline_wish *wish)
+static bool is_interlaced(const sf_pipeline_request *request)
 {
-    return wish->schedule && !wish->table && sf_schedule_shares(wish->schedule);
+    return request->schedule && !request->table && sf_schedule_shares(request->schedule);
 }
 
 /* `kind` NULL: a table. */
-static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_wish *wish,
+static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_request *request,
                             const sf_schedule_kind *kind, sf_arena *arena, sf_diag *diag,
                             uint32_t *count, uint32_t **forward)
 {
-    if (wish->stages[strspn(wish->stages, ",")] == 0)
+    if (request->stages[strspn(request->stages, ",")] == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "stages are a number, or the scopes that begin them, and \"%s\" is neither",
-                       wish->stages);
-    if (!is_number(wish->stages, count))
-        return sf_cut_by_scopes(graph, wish->stages, arena, diag, forward, count);
+                       request->stages);
+    if (!is_number(request->stages, count))
+        return sf_cut_by_scopes(graph, request->stages, arena, diag, forward, count);
     if (*count == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a pipeline has 1 to %d stages",
                        SF_MOST_GROUPS);
     if (kind && kind->name == SF_SCHEDULE_3F1B)
-        return cut_rounds(graph, wish, kind->chunks, *count, arena, diag, forward);
+        return cut_rounds(graph, request, kind->chunks, *count, arena, diag, forward);
     if (kind && kind->name == SF_SCHEDULE_SEARCH && kind->chunks > 1 &&
-        cut_rounds(graph, wish, kind->chunks, *count, arena, NULL, forward) == SF_OK)
+        cut_rounds(graph, request, kind->chunks, *count, arena, NULL, forward) == SF_OK)
         return SF_OK;
-    if (!is_interlaced(wish))
-        return cut_evenly(graph, wish, *count, NULL, NULL, arena, diag, forward);
-    SF_TRY(cut_interlaced(graph, wish, *count, arena, diag, forward));
+    if (!is_interlaced(request))
+        return cut_evenly(graph, request, *count, NULL, NULL, arena, diag, forward);
+    SF_TRY(cut_interlaced(graph, request, *count, arena, diag, forward));
     *count += 2;
     return SF_OK;
 }
@@ -226,14 +229,14 @@ static sf_status read_places(placing *p, sf_arena *arena, sf_diag *diag)
     return SF_OK;
 }
 
-static sf_status cut_placed(const sf_graph *graph, const sf_pipeline_wish *wish, placing *p,
+static sf_status cut_placed(const sf_graph *graph, const sf_pipeline_request *request, placing *p,
                             sf_arena *arena, sf_diag *diag, uint32_t **forward)
 {
     uint32_t count;
     double *speed = SF_ARRAY(arena, p->count, double);
-    if (wish->table)
+    if (request->table)
         return fail_groups(p, "a table says itself which groups run what", diag);
-    if (wish->schedule && !is_interlaced(wish) && strcmp(wish->schedule, "search") != 0)
+    if (request->schedule && !is_interlaced(request) && strcmp(request->schedule, "search") != 0)
         return fail_groups(p,
                            "of stages that say their groups the order is found: leave out the "
                            "schedule, or take search",
@@ -242,22 +245,24 @@ static sf_status cut_placed(const sf_graph *graph, const sf_pipeline_wish *wish,
         return sf_cut_by_scopes(graph, p->scopes.text, arena, diag, forward, &count);
     for (uint32_t s = 0; s < p->count; s++)
         speed[s] = __builtin_popcountll(p->groups[s]);
-    return cut_evenly(graph, wish, p->count, speed, NULL, arena, diag, forward);
+    return cut_evenly(graph, request, p->count, speed, NULL, arena, diag, forward);
 }
 
-static sf_status make_placed(const sf_graph *graph, const sf_pipeline_wish *wish, sf_arena *arena,
-                             sf_diag *diag, sf_pipeline *out)
+static sf_status make_placed(const sf_graph *graph, const sf_pipeline_request *request,
+                             sf_arena *arena, sf_diag *diag, sf_pipeline *out)
 {
-    placing p = {.text = wish->stages};
+    placing p = {.text = request->stages};
     uint32_t *forward = NULL;
     sf_status status = read_places(&p, arena, diag);
     if (status == SF_OK)
-        status = cut_placed(graph, wish, &p, arena, diag, &forward);
+        status = cut_placed(graph, request, &p, arena, diag, &forward);
     sf_buf_free(&p.scopes);
     SF_TRY(status);
-    sf_schedule_choice choice = {.groups = p.groups, .time = wish->time, .again = wish->again};
-    return sf_pipeline_make(graph, p.count, forward, p.ngroups, wish->turns ? wish->turns : 1,
-                            &choice, arena, diag, out);
+    sf_schedule_choice choice = {
+        .groups = p.groups, .time = request->time, .recomputed = request->recomputed};
+    return sf_pipeline_make(graph, p.count, forward, p.ngroups,
+                            request->microbatches ? request->microbatches : 1, &choice, arena, diag,
+                            out);
 }
 
 /* How many groups of devices the schedule wants for so many stages. */
@@ -276,32 +281,35 @@ static sf_status find_groups(const char *name, sf_schedule_kind kind, uint32_t n
                    sf_schedule_stages(kind, 2));
 }
 
-static sf_status by_name(const sf_graph *graph, const sf_pipeline_wish *wish, sf_arena *arena,
+static sf_status by_name(const sf_graph *graph, const sf_pipeline_request *request, sf_arena *arena,
                          sf_diag *diag, sf_pipeline *out)
 {
     uint32_t count, groups, *forward;
     sf_schedule_kind kind;
-    sf_schedule_choice choice = {
-        .name = wish->schedule ? wish->schedule : "1f1b", .time = wish->time, .again = wish->again};
+    sf_schedule_choice choice = {.name = request->schedule ? request->schedule : "1f1b",
+                                 .time = request->time,
+                                 .recomputed = request->recomputed};
     SF_TRY(sf_schedule_parse(choice.name, &kind, diag));
-    if (is_number(wish->stages, &count) && count > 0)
+    if (is_number(request->stages, &count) && count > 0)
         SF_TRY(find_groups(choice.name, kind, count, diag, &groups));
-    SF_TRY(cut_stages(graph, wish, &kind, arena, diag, &count, &forward));
+    SF_TRY(cut_stages(graph, request, &kind, arena, diag, &count, &forward));
     SF_TRY(find_groups(choice.name, kind, count, diag, &groups));
-    return sf_pipeline_make(graph, count, forward, groups, wish->turns ? wish->turns : 1, &choice,
-                            arena, diag, out);
+    return sf_pipeline_make(graph, count, forward, groups,
+                            request->microbatches ? request->microbatches : 1, &choice, arena, diag,
+                            out);
 }
 
-sf_status sf_pipeline_by(const sf_graph *graph, const sf_pipeline_wish *wish, sf_arena *arena,
+sf_status sf_pipeline_by(const sf_graph *graph, const sf_pipeline_request *request, sf_arena *arena,
                          sf_diag *diag, sf_pipeline *out)
 {
     uint32_t count, *forward;
-    if (strchr(wish->stages, '@'))
-        return make_placed(graph, wish, arena, diag, out);
-    if (!wish->table)
-        return by_name(graph, wish, arena, diag, out);
-    sf_schedule_choice choice = {.table = wish->table};
-    SF_TRY(cut_stages(graph, wish, NULL, arena, diag, &count, &forward));
-    return sf_pipeline_make(graph, count, forward, wish->table->pipe.ngroups,
-                            wish->turns ? wish->turns : 1, &choice, arena, diag, out);
+    if (strchr(request->stages, '@'))
+        return make_placed(graph, request, arena, diag, out);
+    if (!request->table)
+        return by_name(graph, request, arena, diag, out);
+    sf_schedule_choice choice = {.table = request->table};
+    SF_TRY(cut_stages(graph, request, NULL, arena, diag, &count, &forward));
+    return sf_pipeline_make(graph, count, forward, request->table->pipe.ngroups,
+                            request->microbatches ? request->microbatches : 1, &choice, arena, diag,
+                            out);
 }

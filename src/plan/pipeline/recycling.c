@@ -130,12 +130,12 @@ static void carry_to_last(const finding *f, const bool *early, double *times)
 }
 
 /* The last round by itself: weights are where it reads them. */
-static sf_status cut_last(const finding *f, uint32_t rounds, const sf_stage_wish *wish,
+static sf_status cut_last(const finding *f, uint32_t rounds, const sf_stage_request *request,
                           const uint32_t *of, sf_diag *diag, uint32_t **stage)
 {
     sf_stage_cut found;
-    sf_stage_wish last = *wish;
-    double *times = sf_arena_copy(f->arena, wish->time, f->graph->nnodes * sizeof *times);
+    sf_stage_request last = *request;
+    double *times = sf_arena_copy(f->arena, request->time, f->graph->nnodes * sizeof *times);
     bool *early = SF_ARRAY(f->arena, f->graph->nnodes, bool);
     for (uint32_t n = 0; n < f->graph->nnodes; n++)
         early[n] = f->graph->nodes[n]->phase == SF_FORWARD && of[n] + 1 < rounds;
@@ -191,20 +191,20 @@ static sf_status check_alike(const sf_labelled *cut, uint32_t rounds, uint32_t g
         alike = cut->label[s] == s % groups;
     if (alike)
         return SF_OK;
-    return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                    "the %" PRIu32 " forward passes of the step cannot be cut alike into %" PRIu32
                    " stages each: data goes back and forth between their parts",
                    rounds, groups);
 }
 
-sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, const sf_stage_wish *wish,
+sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, const sf_stage_request *request,
                         const double *time, sf_arena *arena, sf_diag *diag, uint32_t **forward)
 {
     finding f = open_finding(graph, arena);
-    uint32_t found = count_rounds(&f), groups = wish->count, *stage;
+    uint32_t found = count_rounds(&f), groups = request->count, *stage;
     sf_stages stages;
     if (found != rounds) {
-        sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+        sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                 "the schedule is for %" PRIu32 " forward passes through the same layers; the step "
                 "has %" PRIu32,
                 rounds, found);
@@ -217,12 +217,12 @@ sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, const sf_stage_w
                        "devices: %" PRIu32 " stages are for two",
                        2 * rounds);
     const uint32_t *of = find_of_nodes(&f, rounds);
-    SF_TRY(cut_last(&f, rounds, wish, of, diag, &stage));
+    SF_TRY(cut_last(&f, rounds, request, of, diag, &stage));
     sf_labelled cut = sf_cut_by_labels(graph, label_nodes(&f, rounds, of, stage), arena);
     SF_TRY(check_alike(&cut, rounds, groups, diag));
     SF_TRY(sf_stages_complete(graph, cut.count, cut.forward, arena, diag, &stages));
     if (early_share(&f, &stages, (rounds - 1) * groups, time) > 0.1)
-        return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                        "gradients go through all of the %" PRIu32 " forward passes of the step, "
                        "not through the last alone",
                        rounds);

@@ -23,7 +23,7 @@ void sf_stage_task_name(sf_stage_task task, char out[32])
 {
     snprintf(out, 32, "%c%" PRIu32 ".%" PRIu32,
              task.pass <= SF_PASS_WEIGHTS ? SF_PASS_LETTERS[task.pass] : '?', task.stage,
-             task.turn);
+             task.microbatch);
 }
 
 /* Jobs */
@@ -53,8 +53,8 @@ static void count_kinds(making *m, sf_arena *arena)
 static sf_job make_job(const making *m, sf_stage_task task)
 {
     sf_job job = {.time = cost_of(m->costs->time, task.stage * SF_PASSES + task.pass),
-                  .machines = sf_pipe_hosts(m->pipe, task.stage, task.turn),
-                  .turn = task.turn};
+                  .machines = sf_pipe_hosts(m->pipe, task.stage, task.microbatch),
+                  .microbatch = task.microbatch};
     int64_t held = cost_of(m->costs->held, task.stage);
     int64_t late = m->pipe->splits_weights ? cost_of(m->costs->late, task.stage) : 0;
     if (task.pass == SF_PASS_FORWARD) {
@@ -75,24 +75,24 @@ static void add_wait(making *m, sf_stage_task before, sf_stage_task after, int64
         (sf_wait){sf_job_of(m->out, before), sf_job_of(m->out, after), delay};
 }
 
-static void add_waits(making *m, uint32_t turn)
+static void add_waits(making *m, uint32_t microbatch)
 {
     const sf_pipe *pipe = m->pipe;
     for (uint32_t e = 0; e < pipe->nedges; e++) {
         uint32_t from = pipe->edges[e].from, to = pipe->edges[e].to;
-        bool stays = sf_pipe_hosts(pipe, from, turn) == sf_pipe_hosts(pipe, to, turn);
-        add_wait(m, (sf_stage_task){from, turn, SF_PASS_FORWARD},
-                 (sf_stage_task){to, turn, SF_PASS_FORWARD},
+        bool stays = sf_pipe_hosts(pipe, from, microbatch) == sf_pipe_hosts(pipe, to, microbatch);
+        add_wait(m, (sf_stage_task){from, microbatch, SF_PASS_FORWARD},
+                 (sf_stage_task){to, microbatch, SF_PASS_FORWARD},
                  stays ? 0 : cost_of(m->costs->ahead, e));
-        add_wait(m, (sf_stage_task){to, turn, SF_PASS_BACKWARD},
-                 (sf_stage_task){from, turn, SF_PASS_BACKWARD},
+        add_wait(m, (sf_stage_task){to, microbatch, SF_PASS_BACKWARD},
+                 (sf_stage_task){from, microbatch, SF_PASS_BACKWARD},
                  stays ? 0 : cost_of(m->costs->back, e));
     }
     for (uint32_t s = 0; s < pipe->nstages; s++) {
-        add_wait(m, (sf_stage_task){s, turn, SF_PASS_FORWARD},
-                 (sf_stage_task){s, turn, SF_PASS_BACKWARD}, 0);
-        add_wait(m, (sf_stage_task){s, turn, SF_PASS_BACKWARD},
-                 (sf_stage_task){s, turn, SF_PASS_WEIGHTS}, 0);
+        add_wait(m, (sf_stage_task){s, microbatch, SF_PASS_FORWARD},
+                 (sf_stage_task){s, microbatch, SF_PASS_BACKWARD}, 0);
+        add_wait(m, (sf_stage_task){s, microbatch, SF_PASS_BACKWARD},
+                 (sf_stage_task){s, microbatch, SF_PASS_WEIGHTS}, 0);
     }
 }
 
@@ -103,20 +103,20 @@ void sf_pipe_make_jobs(const sf_pipe *pipe, const sf_pipe_costs *costs, uint32_t
     memset(out, 0, sizeof *out);
     making m = {.pipe = pipe, .costs = costs ? costs : &none, .out = out};
     count_kinds(&m, arena);
-    size_t njobs = (size_t)out->nkinds * pipe->nturns;
-    size_t nwaits = (2 * (size_t)pipe->nedges + 2 * (size_t)pipe->nstages) * pipe->nturns;
+    size_t njobs = (size_t)out->nkinds * pipe->nmicrobatches;
+    size_t nwaits = (2 * (size_t)pipe->nedges + 2 * (size_t)pipe->nstages) * pipe->nmicrobatches;
     m.jobs = SF_ARRAY(arena, njobs, sf_job);
     m.waits = SF_ARRAY(arena, nwaits + more, sf_wait);
     out->tasks = SF_ARRAY(arena, njobs, sf_stage_task);
-    for (uint32_t turn = 0; turn < pipe->nturns; turn++) {
+    for (uint32_t microbatch = 0; microbatch < pipe->nmicrobatches; microbatch++) {
         for (uint32_t s = 0; s < pipe->nstages; s++)
             for (sf_pass pass = SF_PASS_FORWARD; pass <= SF_PASS_WEIGHTS; pass++)
                 if (sf_pipe_has(pipe, s, pass)) {
-                    sf_stage_task task = {s, turn, pass};
+                    sf_stage_task task = {s, microbatch, pass};
                     out->tasks[out->jobs.njobs] = task;
                     m.jobs[out->jobs.njobs++] = make_job(&m, task);
                 }
-        add_waits(&m, turn);
+        add_waits(&m, microbatch);
     }
     out->jobs.jobs = m.jobs;
     out->jobs.waits = m.waits;
@@ -161,21 +161,21 @@ void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, s
 
 sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
 {
-    if (pipe->nstages == 0 || pipe->nturns == 0 || pipe->ngroups == 0)
+    if (pipe->nstages == 0 || pipe->nmicrobatches == 0 || pipe->ngroups == 0)
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
                        "a schedule has at least one stage, one turn and one group");
     if (pipe->ngroups > SF_MOST_GROUPS)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                        "a schedule has at most %d groups of devices, not %" PRIu32, SF_MOST_GROUPS,
                        pipe->ngroups);
-    if ((uint64_t)pipe->nstages * pipe->nturns > SF_MOST_TASKS / SF_PASSES)
+    if ((uint64_t)pipe->nstages * pipe->nmicrobatches > SF_MOST_TASKS / SF_PASSES)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                        "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
-                       pipe->nstages, pipe->nturns, SF_MOST_TASKS);
-    if ((uint64_t)pipe->nedges * pipe->nturns > SF_MOST_TASKS)
+                       pipe->nstages, pipe->nmicrobatches, SF_MOST_TASKS);
+    if ((uint64_t)pipe->nedges * pipe->nmicrobatches > SF_MOST_TASKS)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                        "%" PRIu32 " edges in %" PRIu32 " turns are more than %d dependencies",
-                       pipe->nedges, pipe->nturns, SF_MOST_TASKS);
+                       pipe->nedges, pipe->nmicrobatches, SF_MOST_TASKS);
     for (uint32_t e = 0; e < pipe->nedges; e++)
         if (pipe->edges[e].from >= pipe->nstages || pipe->edges[e].to >= pipe->nstages)
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -184,7 +184,7 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
                            pipe->edges[e].from, pipe->edges[e].to, pipe->nstages);
     uint64_t all = sf_all_groups(pipe->ngroups);
     for (uint32_t s = 0; s < pipe->nstages; s++)
-        for (uint32_t i = 0; i < pipe->nturns; i++) {
+        for (uint32_t i = 0; i < pipe->nmicrobatches; i++) {
             uint64_t hosts = sf_pipe_hosts(pipe, s, i);
             if (hosts == 0 || (hosts & ~all) != 0)
                 return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -202,16 +202,16 @@ static sf_status check_list(const sf_schedule *schedule, const sf_pipe_jobs *job
         sf_stage_task task = schedule->tasks[group][i];
         char name[32];
         sf_stage_task_name(task, name);
-        if (task.stage >= pipe->nstages || task.turn >= pipe->nturns ||
+        if (task.stage >= pipe->nstages || task.microbatch >= pipe->nmicrobatches ||
             task.pass > SF_PASS_WEIGHTS || !sf_pipe_has(pipe, task.stage, task.pass))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
                            "group %" PRIu32 " runs %s, which is no task of this pipeline", group,
                            name);
-        if (!(sf_pipe_hosts(pipe, task.stage, task.turn) >> group & 1))
+        if (!(sf_pipe_hosts(pipe, task.stage, task.microbatch) >> group & 1))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
                            "group %" PRIu32 " runs %s, but does not host stage %" PRIu32
                            " in turn %" PRIu32,
-                           group, name, task.stage, task.turn);
+                           group, name, task.stage, task.microbatch);
         uint64_t bit = UINT64_C(1) << group;
         if (seen[sf_job_of(jobs, task)] & bit)
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "group %" PRIu32 " runs %s twice", group,

@@ -36,7 +36,7 @@ enum { SF_MOST_GROUPS = SF_MOST_MACHINES, SF_MOST_TASKS = 1 << 20 };
 enum { SF_PASSES = 3 };
 
 typedef struct sf_stage_task {
-    uint32_t stage, turn;
+    uint32_t stage, microbatch;
     sf_pass pass;
 } sf_stage_task;
 
@@ -46,7 +46,7 @@ typedef struct sf_stage_edge {
 
 /* At least one stage, turn and group; at most SF_MOST_GROUPS groups, SF_MOST_TASKS tasks, and as many times an edge and a turn. */
 typedef struct sf_pipe {
-    uint32_t nstages, nturns, ngroups;
+    uint32_t nstages, nmicrobatches, ngroups;
     bool splits_weights;
     const bool *has_backward; /* by stage */
     uint32_t nedges;          /* in the direction of the forward pass */
@@ -78,9 +78,9 @@ static inline uint64_t sf_all_groups(uint32_t ngroups)
     return ngroups >= 64 ? UINT64_MAX : (UINT64_C(1) << ngroups) - 1;
 }
 
-static inline uint64_t sf_pipe_hosts(const sf_pipe *pipe, uint32_t stage, uint32_t turn)
+static inline uint64_t sf_pipe_hosts(const sf_pipe *pipe, uint32_t stage, uint32_t microbatch)
 {
-    return pipe->hosts[(size_t)stage * pipe->nturns + turn];
+    return pipe->hosts[(size_t)stage * pipe->nmicrobatches + microbatch];
 }
 
 /* All have a backward pass, in a chain: edges of a step without branches, for who has nothing better. */
@@ -115,7 +115,7 @@ void sf_pipe_make_jobs(const sf_pipe *pipe, const sf_pipe_costs *costs, uint32_t
 
 static inline uint32_t sf_job_of(const sf_pipe_jobs *jobs, sf_stage_task task)
 {
-    return task.turn * jobs->nkinds + jobs->kind[task.stage * SF_PASSES + task.pass];
+    return task.microbatch * jobs->nkinds + jobs->kind[task.stage * SF_PASSES + task.pass];
 }
 
 /* To queues and back; the schedule is one that sf_schedule_check found right. */

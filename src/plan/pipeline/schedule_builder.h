@@ -15,10 +15,10 @@ typedef struct sf_scheduling {
 } sf_scheduling;
 
 /* Which groups host a stage in a turn. */
-uint64_t sf_host_round(const sf_scheduling *s, uint32_t stage, uint32_t turn);
-uint64_t sf_host_down_and_up(const sf_scheduling *s, uint32_t stage, uint32_t turn);
-uint64_t sf_host_both_ways(const sf_scheduling *s, uint32_t stage, uint32_t turn);
-uint64_t sf_host_shared(const sf_scheduling *s, uint32_t stage, uint32_t turn);
+uint64_t sf_host_round(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
+uint64_t sf_host_down_and_up(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
+uint64_t sf_host_both_ways(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
+uint64_t sf_host_shared(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
 
 /* Fill the lists; hosts are set. */
 sf_status sf_order_gpipe(sf_scheduling *s);

@@ -7,7 +7,7 @@ enum { LEAST_COLUMNS = 10, MOST_COLUMNS = 10000 };
 static char sign_of(sf_stage_task task)
 {
     static const char *const first = "0aA";
-    return (char)(first[task.pass] + (char)(task.turn % 10));
+    return (char)(first[task.pass] + (char)(task.microbatch % 10));
 }
 
 /* The task that covers most of the time from `begin` to `end` on a group, or a blank where it is idle for longer than any

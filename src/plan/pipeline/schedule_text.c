@@ -20,7 +20,7 @@ void sf_schedule_write(const sf_schedule *schedule, sf_buf *out)
     sf_buf_printf(out,
                   "# %" PRIu32 " stages, %" PRIu32 " turns, %" PRIu32
                   " groups: F forward, B backward%s, STAGE.TURN\n",
-                  pipe->nstages, pipe->nturns, pipe->ngroups,
+                  pipe->nstages, pipe->nmicrobatches, pipe->ngroups,
                   pipe->splits_weights ? " to inputs, W to weights" : "");
     for (uint32_t g = 0; g < pipe->ngroups; g++) {
         sf_buf_printf(out, "%" PRIu32 ":", g);
@@ -64,7 +64,7 @@ typedef struct reading {
     sf_stage_edge *edges;
     size_t nedges, edge_capacity;
     uint32_t edge_line; /* 0: there is none */
-    uint32_t nstages, nturns;
+    uint32_t nstages, nmicrobatches;
 } reading;
 
 static sf_loc here(const reading *r, const char *at)
@@ -139,7 +139,7 @@ static sf_status read_task(reading *r, list *to)
     bool good = letter && *letter;
     r->at++;
     good = good && read_number(r, &it.task.stage) && read_char(r, '.') &&
-           read_number(r, &it.task.turn) && at_token_end(r);
+           read_number(r, &it.task.microbatch) && at_token_end(r);
     if (!good)
         return bad_word(r, start, "a task such as F0.3 (F, B or W, a stage and a turn)");
     it.task.pass = (sf_pass)(letter - SF_PASS_LETTERS);
@@ -147,7 +147,8 @@ static sf_status read_task(reading *r, list *to)
         return sf_fail(r->diag, SF_EUNSUPPORTED, here(r, start), "there are more than %d tasks",
                        SF_MOST_TASKS);
     note_stage(r, it.task.stage);
-    r->nturns = it.task.turn >= r->nturns ? it.task.turn + 1 : r->nturns;
+    r->nmicrobatches =
+        it.task.microbatch >= r->nmicrobatches ? it.task.microbatch + 1 : r->nmicrobatches;
     SF_PUSH(r->arena, to->tasks, to->count, to->capacity, it);
     return SF_OK;
 }
@@ -213,12 +214,13 @@ static sf_status find_sizes(const reading *r, sf_pipe *pipe)
 {
     if (r->ntasks == 0)
         return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, 0, 0}, "there are no tasks");
-    *pipe = (sf_pipe){.nstages = r->nstages, .nturns = r->nturns, .ngroups = r->ngroups};
-    if ((uint64_t)r->nstages * r->nturns > r->ntasks)
+    *pipe =
+        (sf_pipe){.nstages = r->nstages, .nmicrobatches = r->nmicrobatches, .ngroups = r->ngroups};
+    if ((uint64_t)r->nstages * r->nmicrobatches > r->ntasks)
         return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, 0, 0},
                        "%" PRIu32 " stages in %" PRIu32
                        " turns have at least a task each, and there are %zu",
-                       r->nstages, r->nturns, r->ntasks);
+                       r->nstages, r->nmicrobatches, r->ntasks);
     for (uint32_t g = 0; g < r->ngroups; g++)
         if (r->lists[g].count == 0)
             return sf_fail(r->diag, SF_EINPUT,
@@ -242,11 +244,11 @@ static sf_status find_edges(const reading *r, sf_pipe *pipe)
 static void find_hosts(const reading *r, sf_pipe *pipe)
 {
     bool *has_backward = SF_ARRAY(r->arena, r->nstages, bool);
-    uint64_t *hosts = SF_ARRAY(r->arena, (size_t)r->nstages * r->nturns, uint64_t);
+    uint64_t *hosts = SF_ARRAY(r->arena, (size_t)r->nstages * r->nmicrobatches, uint64_t);
     for (uint32_t g = 0; g < r->ngroups; g++)
         for (size_t i = 0; i < r->lists[g].count; i++) {
             sf_stage_task task = r->lists[g].tasks[i].task;
-            hosts[(size_t)task.stage * r->nturns + task.turn] |= UINT64_C(1) << g;
+            hosts[(size_t)task.stage * r->nmicrobatches + task.microbatch] |= UINT64_C(1) << g;
             has_backward[task.stage] |= task.pass != SF_PASS_FORWARD;
             pipe->splits_weights |= task.pass == SF_PASS_WEIGHTS;
         }
@@ -259,8 +261,8 @@ static int by_task(const void *a, const void *b)
     const placed *x = a, *y = b;
     if (x->task.stage != y->task.stage)
         return x->task.stage < y->task.stage ? -1 : 1;
-    if (x->task.turn != y->task.turn)
-        return x->task.turn < y->task.turn ? -1 : 1;
+    if (x->task.microbatch != y->task.microbatch)
+        return x->task.microbatch < y->task.microbatch ? -1 : 1;
     if (x->task.pass != y->task.pass)
         return x->task.pass < y->task.pass ? -1 : 1;
     return x->column < y->column ? -1 : x->column > y->column;
@@ -273,7 +275,7 @@ static sf_status find_twice(const reading *r, const list *it)
     qsort(sorted, it->count, sizeof *sorted, by_task);
     for (size_t i = 1; i < it->count; i++) {
         sf_stage_task a = sorted[i - 1].task, b = sorted[i].task;
-        if (a.stage != b.stage || a.turn != b.turn || a.pass != b.pass)
+        if (a.stage != b.stage || a.microbatch != b.microbatch || a.pass != b.pass)
             continue;
         char name[32];
         sf_stage_task_name(b, name);

@@ -9,7 +9,7 @@
 
 /* Names */
 
-typedef uint64_t host_function(const sf_scheduling *s, uint32_t stage, uint32_t turn);
+typedef uint64_t host_function(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
 
 typedef struct named {
     const char *name;
@@ -123,7 +123,7 @@ static uint32_t count_shared(const sf_pipe *pipe, const bool *shared)
 
 static sf_status check_turns(sf_schedule_kind kind, const sf_pipe *pipe, sf_diag *diag)
 {
-    uint32_t p = pipe->ngroups, m = pipe->nturns;
+    uint32_t p = pipe->ngroups, m = pipe->nmicrobatches;
     const char *name = table[kind.name].name;
     if (kind.name == SF_SCHEDULE_INTERLEAVED && m % p != 0) {
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
@@ -142,7 +142,7 @@ static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const
                                sf_diag *diag)
 {
     const char *name = table[kind.name].name;
-    uint32_t p = pipe->ngroups, m = pipe->nturns, nshared = count_shared(pipe, shared);
+    uint32_t p = pipe->ngroups, m = pipe->nmicrobatches, nshared = count_shared(pipe, shared);
     if (p == 0 || p > SF_MOST_GROUPS || m == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "a pipeline has 1 to %d groups of devices and at least one turn",
@@ -171,10 +171,10 @@ static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const
 
 static void set_hosts(sf_scheduling *s, host_function *host)
 {
-    uint64_t *hosts = SF_ARRAY(s->arena, (size_t)s->pipe.nstages * s->pipe.nturns, uint64_t);
+    uint64_t *hosts = SF_ARRAY(s->arena, (size_t)s->pipe.nstages * s->pipe.nmicrobatches, uint64_t);
     for (uint32_t stage = 0; stage < s->pipe.nstages; stage++)
-        for (uint32_t i = 0; i < s->pipe.nturns; i++)
-            hosts[(size_t)stage * s->pipe.nturns + i] = host(s, stage, i);
+        for (uint32_t i = 0; i < s->pipe.nmicrobatches; i++)
+            hosts[(size_t)stage * s->pipe.nmicrobatches + i] = host(s, stage, i);
     s->pipe.hosts = hosts;
 }
 
@@ -182,7 +182,7 @@ static void set_hosts(sf_scheduling *s, host_function *host)
 static void set_lists(sf_scheduling *s)
 {
     uint32_t counts[SF_MOST_GROUPS] = {0};
-    for (size_t i = 0; i < (size_t)s->pipe.nstages * s->pipe.nturns; i++)
+    for (size_t i = 0; i < (size_t)s->pipe.nstages * s->pipe.nmicrobatches; i++)
         for (uint64_t rest = s->pipe.hosts[i]; rest; rest &= rest - 1)
             counts[__builtin_ctzll(rest)] += SF_PASSES;
     s->out->ntasks = SF_ARRAY(s->arena, s->pipe.ngroups, uint32_t);

@@ -4,40 +4,40 @@
 #include "plan/pipeline/schedule_builder.h"
 
 /* The task, if there is one, at the end of the list of a group. */
-static void add(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t turn, sf_pass pass)
+static void add(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t microbatch, sf_pass pass)
 {
-    if (turn < s->pipe.nturns && sf_pipe_has(&s->pipe, stage, pass))
-        s->out->tasks[group][s->out->ntasks[group]++] = (sf_stage_task){stage, turn, pass};
+    if (microbatch < s->pipe.nmicrobatches && sf_pipe_has(&s->pipe, stage, pass))
+        s->out->tasks[group][s->out->ntasks[group]++] = (sf_stage_task){stage, microbatch, pass};
 }
 
-static void add_backward(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t turn)
+static void add_backward(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t microbatch)
 {
-    add(s, group, stage, turn, SF_PASS_BACKWARD);
-    add(s, group, stage, turn, SF_PASS_WEIGHTS);
+    add(s, group, stage, microbatch, SF_PASS_BACKWARD);
+    add(s, group, stage, microbatch, SF_PASS_WEIGHTS);
 }
 
 /* Hosts */
 
-uint64_t sf_host_round(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+uint64_t sf_host_round(const sf_scheduling *s, uint32_t stage, uint32_t microbatch)
 {
-    (void)turn;
+    (void)microbatch;
     return UINT64_C(1) << stage % s->pipe.ngroups;
 }
 
-uint64_t sf_host_down_and_up(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+uint64_t sf_host_down_and_up(const sf_scheduling *s, uint32_t stage, uint32_t microbatch)
 {
-    (void)turn;
+    (void)microbatch;
     return UINT64_C(1) << (stage < s->pipe.ngroups ? stage : 2 * s->pipe.ngroups - 1 - stage);
 }
 
-uint64_t sf_host_both_ways(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+uint64_t sf_host_both_ways(const sf_scheduling *s, uint32_t stage, uint32_t microbatch)
 {
-    return UINT64_C(1) << (turn % 2 == 0 ? stage : s->pipe.ngroups - 1 - stage);
+    return UINT64_C(1) << (microbatch % 2 == 0 ? stage : s->pipe.ngroups - 1 - stage);
 }
 
-uint64_t sf_host_shared(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+uint64_t sf_host_shared(const sf_scheduling *s, uint32_t stage, uint32_t microbatch)
 {
-    (void)turn;
+    (void)microbatch;
     uint32_t group = 0;
     if (s->shared[stage])
         return UINT64_MAX >> (64 - s->pipe.ngroups);
@@ -51,9 +51,9 @@ uint64_t sf_host_shared(const sf_scheduling *s, uint32_t stage, uint32_t turn)
 sf_status sf_order_gpipe(sf_scheduling *s)
 {
     for (uint32_t g = 0; g < s->pipe.ngroups; g++) {
-        for (uint32_t i = 0; i < s->pipe.nturns; i++)
+        for (uint32_t i = 0; i < s->pipe.nmicrobatches; i++)
             add(s, g, g, i, SF_PASS_FORWARD);
-        for (uint32_t i = 0; i < s->pipe.nturns; i++)
+        for (uint32_t i = 0; i < s->pipe.nmicrobatches; i++)
             add_backward(s, g, g, i);
     }
     return SF_OK;
@@ -64,16 +64,16 @@ sf_status sf_order_gpipe(sf_scheduling *s)
 static void add_nth(sf_scheduling *s, uint32_t group, uint32_t k, bool backward)
 {
     uint32_t p = s->pipe.ngroups, v = s->chunks;
-    uint32_t chunk = k % (p * v) / p, turn = k / (p * v) * p + k % p;
+    uint32_t chunk = k % (p * v) / p, microbatch = k / (p * v) * p + k % p;
     if (backward)
-        add_backward(s, group, (v - 1 - chunk) * p + group, turn);
+        add_backward(s, group, (v - 1 - chunk) * p + group, microbatch);
     else
-        add(s, group, chunk * p + group, turn, SF_PASS_FORWARD);
+        add(s, group, chunk * p + group, microbatch, SF_PASS_FORWARD);
 }
 
 sf_status sf_order_interleaved(sf_scheduling *s)
 {
-    uint32_t p = s->pipe.ngroups, v = s->chunks, total = s->pipe.nturns * v;
+    uint32_t p = s->pipe.ngroups, v = s->chunks, total = s->pipe.nmicrobatches * v;
     for (uint32_t g = 0; g < p; g++) {
         uint32_t ahead = v == 1 ? p - 1 - g : 2 * (p - 1 - g) + (v - 1) * p;
         ahead = ahead < total ? ahead : total;
@@ -93,7 +93,7 @@ sf_status sf_order_interleaved(sf_scheduling *s)
  * turns, which the first one holds anyway (Qi et al., 2024, section 2.3). */
 sf_status sf_order_zb_h1(sf_scheduling *s)
 {
-    uint32_t p = s->pipe.ngroups, m = s->pipe.nturns;
+    uint32_t p = s->pipe.ngroups, m = s->pipe.nmicrobatches;
     for (uint32_t g = 0; g < p; g++) {
         uint32_t ahead = p - 1 - g < m ? p - 1 - g : m;
         for (uint32_t i = 0; i < ahead; i++)
@@ -115,7 +115,7 @@ sf_status sf_order_zb_h1(sf_scheduling *s)
 static void add_v_group(sf_scheduling *s, uint32_t g)
 {
     uint32_t p = s->pipe.ngroups, down = g, up = 2 * p - 1 - g;
-    uint32_t m = s->pipe.nturns < 2 * p - 1 ? 2 * p - 1 : s->pipe.nturns;
+    uint32_t m = s->pipe.nmicrobatches < 2 * p - 1 ? 2 * p - 1 : s->pipe.nmicrobatches;
     uint32_t fd = 0, fu = 0, bd = 0, bu = 0;
     for (uint32_t i = 0; i < 2 * (p - g) - 1; i++)
         add(s, g, down, fd++, SF_PASS_FORWARD);
@@ -195,10 +195,10 @@ static int64_t *find_held(const sf_pipe *pipe, const int64_t *of_stage, const sf
  * these, twice as many as groups. */
 static uint32_t most_turns(const sf_pipe *pipe, uint32_t stage, bool any_shared)
 {
-    uint32_t behind = pipe->nstages - stage;
+    uint32_t after = pipe->nstages - stage;
     if (any_shared)
         return 2 * pipe->ngroups;
-    return behind > pipe->ngroups ? behind : pipe->ngroups;
+    return after > pipe->ngroups ? after : pipe->ngroups;
 }
 
 /* One turn more where they go both ways with W apart. */
@@ -210,13 +210,13 @@ static int64_t *find_limits(const sf_pipe *pipe, const int64_t *held, sf_arena *
         any_shared = any_shared || sf_is_several(sf_pipe_hosts(pipe, stage, 0));
         most = held[stage] > most ? held[stage] : most;
     }
-    for (uint32_t turn = 0; turn < pipe->nturns; turn++) {
-        int64_t of_turn[SF_MOST_GROUPS] = {0};
+    for (uint32_t microbatch = 0; microbatch < pipe->nmicrobatches; microbatch++) {
+        int64_t of_microbatch[SF_MOST_GROUPS] = {0};
         for (uint32_t stage = 0; stage < pipe->nstages; stage++)
-            of_turn[__builtin_ctzll(sf_pipe_hosts(pipe, stage, turn))] +=
+            of_microbatch[__builtin_ctzll(sf_pipe_hosts(pipe, stage, microbatch))] +=
                 held[stage] * most_turns(pipe, stage, any_shared);
         for (uint32_t g = 0; g < pipe->ngroups; g++)
-            limits[g] = of_turn[g] > limits[g] ? of_turn[g] : limits[g];
+            limits[g] = of_microbatch[g] > limits[g] ? of_microbatch[g] : limits[g];
     }
     for (uint32_t g = 0; g < pipe->ngroups; g++)
         limits[g] += pipe->splits_weights ? most : 0;
@@ -280,10 +280,10 @@ static uint32_t parts_of(uint32_t count, uint32_t size)
 static slotted slot_of(const sf_scheduling *s, uint32_t group, sf_stage_task task)
 {
     uint32_t p = s->pipe.ngroups, v = s->chunks, length = v + 2;
-    uint32_t apart = p > 1 ? parts_of(p - 1, length) : 1, last = task.turn + (v - 1) * apart;
+    uint32_t apart = p > 1 ? parts_of(p - 1, length) : 1, last = task.microbatch + (v - 1) * apart;
     uint32_t round = task.stage / p;
     if (task.pass == SF_PASS_FORWARD)
-        return (slotted){task.turn + round * apart, round, task};
+        return (slotted){task.microbatch + round * apart, round, task};
     bool early = round + 1 < v;
     return (slotted){last + p - 1 - (early ? 0 : group),
                      early ? v + s->pipe.nstages - task.stage : v, task};
@@ -291,7 +291,7 @@ static slotted slot_of(const sf_scheduling *s, uint32_t group, sf_stage_task tas
 
 sf_status sf_order_recycled(sf_scheduling *s)
 {
-    uint32_t p = s->pipe.ngroups, m = s->pipe.nturns;
+    uint32_t p = s->pipe.ngroups, m = s->pipe.nmicrobatches;
     for (uint32_t g = 0; g < p; g++) {
         slotted *slots = SF_ARRAY(s->arena, 2 * s->chunks * m, slotted);
         uint32_t count = 0;
@@ -302,7 +302,7 @@ sf_status sf_order_recycled(sf_scheduling *s)
                         slots[count++] = slot_of(s, g, (sf_stage_task){stage, i, pass});
         qsort(slots, count, sizeof *slots, by_slot);
         for (uint32_t i = 0; i < count; i++)
-            add(s, g, slots[i].task.stage, slots[i].task.turn, slots[i].task.pass);
+            add(s, g, slots[i].task.stage, slots[i].task.microbatch, slots[i].task.pass);
     }
     sf_schedule middle = *s->out;
     middle.pipe = s->pipe;

@@ -88,7 +88,7 @@ typedef struct sf_stage_census {
         step_bytes; /* once per step: to updates and late sums, and of weights and what is made of them alone */
 } sf_stage_census;
 
-/* Holds an assignment to the rules above; SF_EWRONG names the first edge that breaks one. `out` may be NULL. */
+/* Holds an assignment to the rules above; SF_EMISMATCH names the first edge that breaks one. `out` may be NULL. */
 sf_status sf_stages_check(const sf_graph *graph, const sf_stages *stages, sf_diag *diag,
                           sf_stage_census *out);
 

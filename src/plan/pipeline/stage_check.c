@@ -21,7 +21,7 @@ static sf_status fail_edge(const checking *c, const sf_node *node, sf_value read
 {
     sf_buf name = {0}, source = {0};
     sf_status status =
-        sf_fail(c->diag, SF_EWRONG, node->loc, "stages: %s in stage %u reads %s of stage %u: %s",
+        sf_fail(c->diag, SF_EMISMATCH, node->loc, "stages: %s in stage %u reads %s of stage %u: %s",
                 sf_value_name(c->graph, node->result, &name), c->stages->of_node[node->id],
                 sf_value_name(c->graph, read, &source), from, why);
     sf_buf_free(&name);
@@ -72,12 +72,12 @@ static bool is_moving(const checking *c, sf_value value)
 
 static void count_forward_use(checking *c, sf_value value, uint32_t from, uint32_t to)
 {
-    bool moves = is_moving(c, value);
+    bool reshards = is_moving(c, value);
     int64_t bytes = sf_type_bytes(sf_type_of(c->graph, value));
     if (!mark(c, AT_FORWARD, to, value) || from == to)
         return;
-    c->census.skips += moves && to > from + 1;
-    *(moves ? &c->census.forward_bytes : &c->census.step_bytes) += bytes;
+    c->census.skips += reshards && to > from + 1;
+    *(reshards ? &c->census.forward_bytes : &c->census.step_bytes) += bytes;
 }
 
 static void count_later_use(checking *c, sf_value value, const sf_node *reader)
@@ -166,7 +166,7 @@ static sf_status check_all(checking *c)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         if (c->stages->of_node[node->id] >= c->stages->count)
-            return sf_fail(c->diag, SF_EWRONG, node->loc, "stages: there is no stage %u of %u",
+            return sf_fail(c->diag, SF_EMISMATCH, node->loc, "stages: there is no stage %u of %u",
                            c->stages->of_node[node->id], c->stages->count);
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {

@@ -61,8 +61,8 @@ static bool is_kept(const sf_graph *graph, const sf_uses *uses, sf_value value)
     return false;
 }
 
-int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
-                           const bool *again, sf_arena *arena)
+int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nmicrobatches,
+                           const bool *recomputed, sf_arena *arena)
 {
     int64_t *kept = SF_ARRAY(arena, stages->count, int64_t);
     sf_uses uses = sf_uses_of(graph, arena);
@@ -70,11 +70,11 @@ int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint3
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         bool counts = node->phase == SF_FORWARD && moving[node->id] &&
-                      !stages->anywhere[node->id] && !(again && again[node->id]);
+                      !stages->anywhere[node->id] && !(recomputed && recomputed[node->id]);
         for (uint32_t r = 0; r < node->nresults && counts; r++)
             if (is_kept(graph, &uses, node->result + r))
                 kept[stages->of_node[node->id]] +=
-                    sf_type_bytes(sf_type_of(graph, node->result + r)) / nturns;
+                    sf_type_bytes(sf_type_of(graph, node->result + r)) / nmicrobatches;
     }
     return kept;
 }
@@ -98,7 +98,7 @@ sf_pipe_costs sf_costs_of_stages(const sf_graph *graph, const sf_stages *stages,
                  SF_ARRAY(arena, graph->nnodes, bool)};
     size_t count = (size_t)pipe->nstages * SF_PASSES;
     double *times = SF_ARRAY(arena, count, double);
-    const int64_t *held = sf_kept_of_stages(graph, stages, pipe->nturns, NULL, arena);
+    const int64_t *held = sf_kept_of_stages(graph, stages, pipe->nmicrobatches, NULL, arena);
     find_leading(&c);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);

@@ -16,7 +16,7 @@ sf_pipe_costs sf_costs_of_stages(const sf_graph *graph, const sf_stages *stages,
 
 /* By stage: bytes that it keeps of a turn for the backward pass, but for what is computed `again`, by node; NULL: nothing is. Lives
  * in the arena. */
-int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
-                           const bool *again, sf_arena *arena);
+int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nmicrobatches,
+                           const bool *recomputed, sf_arena *arena);
 
 #endif

@@ -15,7 +15,7 @@
 
 typedef struct cutting {
     const sf_graph *graph;
-    const sf_stage_wish *wish;
+    const sf_stage_request *request;
     sf_arena *arena;
     sf_uses uses;
     const bool *anywhere, *moving; /* by node */
@@ -34,7 +34,7 @@ typedef struct cutting {
 static bool has_stage(const cutting *c, uint32_t node)
 {
     return c->graph->nodes[node]->phase == SF_FORWARD && !c->anywhere[node] &&
-           !(c->wish->beside && c->wish->beside[node]);
+           !(c->request->beside && c->request->beside[node]);
 }
 
 /* The one forward node that reads what the node makes; SF_NONE where there is none, or more. */
@@ -116,7 +116,7 @@ static uint32_t find_reader(const cutting *c, const sf_node *node)
 static void find_loads(cutting *c)
 {
     const sf_block *top = c->graph->top;
-    const sf_stage_wish *wish = c->wish;
+    const sf_stage_request *request = c->request;
     double *carried = SF_ARRAY(c->arena, c->graph->nnodes, double);
     c->time = SF_ARRAY(c->arena, c->nunits, double);
     c->fixed = SF_ARRAY(c->arena, c->nunits, double);
@@ -124,7 +124,7 @@ static void find_loads(cutting *c)
     for (uint32_t i = top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(c->graph, i);
         if (node->phase == SF_FORWARD && c->unit_of[node->id] == SF_NO_MAKER)
-            carried[node->id] = wish->time[node->id];
+            carried[node->id] = request->time[node->id];
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
@@ -133,8 +133,8 @@ static void find_loads(cutting *c)
             carried[reader] += carried[node->id];
         if (unit == SF_NO_MAKER)
             continue;
-        c->time[unit] += wish->time[node->id] + carried[node->id];
-        c->kept[unit] += wish->kept ? wish->kept[node->id] : 0;
+        c->time[unit] += request->time[node->id] + carried[node->id];
+        c->kept[unit] += request->kept ? request->kept[node->id] : 0;
     }
 }
 
@@ -203,7 +203,7 @@ static void spread_stacks(cutting *c)
     for (uint32_t i = 0; i < top->narguments; i++)
         if (c->stacks.of_value[top->arguments[i]] != SF_NONE &&
             c->graph->arguments[i].role == SF_ROLE_PARAM)
-            fixed[c->stacks.of_value[top->arguments[i]]] += c->wish->fixed[i];
+            fixed[c->stacks.of_value[top->arguments[i]]] += c->request->fixed[i];
     for (int second = 0; second < 2; second++)
         for (uint32_t i = 0; i < top->nnodes; i++) {
             const sf_node *node = sf_top_node(c->graph, i);
@@ -218,9 +218,9 @@ static void spread_stacks(cutting *c)
         }
 }
 
-static void find_arguments(cutting *c, double turns)
+static void find_arguments(cutting *c, double microbatches)
 {
-    if (c->wish->fixed)
+    if (c->request->fixed)
         spread_stacks(c);
     for (uint32_t i = 0; i < c->graph->top->narguments; i++) {
         const sf_argument *argument = &c->graph->arguments[i];
@@ -229,22 +229,22 @@ static void find_arguments(cutting *c, double turns)
         if (sf_is_handed_in(argument) || c->stacks.of_value[value] != SF_NONE ||
             list_readers(c, value) == 0)
             continue;
-        if (c->wish->fixed)
-            c->fixed[c->readers[begin]] += c->wish->fixed[i];
-        add_value(c, SF_NO_MAKER, value, (is_trained(argument) ? 2 : 1) / turns);
+        if (c->request->fixed)
+            c->fixed[c->readers[begin]] += c->request->fixed[i];
+        add_value(c, SF_NO_MAKER, value, (is_trained(argument) ? 2 : 1) / microbatches);
     }
 }
 
 static void find_values(cutting *c)
 {
-    double turns = c->wish->turns > 0 ? c->wish->turns : 1;
+    double microbatches = c->request->microbatches > 0 ? c->request->microbatches : 1;
     const bool *trained = find_trained(c);
     size_t most = c->graph->nvalues, reads = c->uses.first[most];
     c->bytes = SF_ARRAY(c->arena, most, double);
     c->maker = SF_ARRAY(c->arena, most, uint32_t);
     c->first = SF_ARRAY(c->arena, most + 1, uint32_t);
     c->readers = SF_ARRAY(c->arena, reads, uint32_t);
-    find_arguments(c, turns);
+    find_arguments(c, microbatches);
     for (uint32_t unit = 0; unit < c->nunits; unit++) {
         const sf_node *node = c->graph->nodes[c->node_of[unit]];
         for (uint32_t r = 0; r < node->nresults; r++) {
@@ -253,7 +253,8 @@ static void find_values(cutting *c)
                 continue;
             bool has_gradient =
                 trained[node->id] && sf_is_float(sf_type_of(c->graph, value)->dtype);
-            add_value(c, unit, value, (has_gradient ? 2 : 1) / (c->moving[node->id] ? 1 : turns));
+            add_value(c, unit, value,
+                      (has_gradient ? 2 : 1) / (c->moving[node->id] ? 1 : microbatches));
         }
     }
 }
@@ -317,8 +318,8 @@ static double find_share(const cutting *c)
     double time = 0, speed = 0;
     for (uint32_t u = 0; u < c->nunits; u++)
         time += c->time[u];
-    for (uint32_t s = 0; s < c->wish->count; s++)
-        speed += c->wish->speed ? c->wish->speed[s] : 1;
+    for (uint32_t s = 0; s < c->request->count; s++)
+        speed += c->request->speed ? c->request->speed[s] : 1;
     return time / speed;
 }
 
@@ -338,22 +339,22 @@ static void put_out(const cutting *c, const sf_cut *cut, sf_stage_cut *out)
     }
 }
 
-sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena *arena,
+sf_status sf_cut_step(const sf_graph *graph, const sf_stage_request *request, sf_arena *arena,
                       sf_diag *diag, sf_stage_cut *out)
 {
-    cutting c = {.graph = graph, .wish = wish, .arena = arena};
-    if (wish->count == 0)
+    cutting c = {.graph = graph, .request = request, .arena = arena};
+    if (request->count == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "stages: a pipeline has one stage at least");
     c.uses = sf_uses_of(graph, arena);
     c.anywhere = sf_find_anywhere(graph, arena);
     c.moving = sf_find_moving(graph, arena);
     c.stacks = sf_find_stacks(graph, arena);
     find_units(&c);
-    if (c.nunits < wish->count)
-        return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+    if (c.nunits < request->count)
+        return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                        "stages: the forward pass has %u nodes that can be cut, too few for %u "
                        "stages",
-                       c.nunits, wish->count);
+                       c.nunits, request->count);
     find_loads(&c);
     find_values(&c);
     find_groups(&c);
@@ -369,18 +370,18 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
                               .ngroups = c.ngroups,
                               .group_first = c.group_first,
                               .grouped = c.grouped,
-                              .count = wish->count,
-                              .speed = wish->speed,
-                              .room = wish->room,
-                              .in_flight = wish->in_flight,
-                              .tolerance = wish->tolerance};
+                              .count = request->count,
+                              .speed = request->speed,
+                              .room = request->room,
+                              .in_flight = request->in_flight,
+                              .tolerance = request->tolerance};
     sf_cut cut;
     bool found = sf_cut_solve(&problem, arena, &cut);
     problem.ngroups = 0; /* rather a layer in two stages than none */
     if (!found && !sf_cut_solve(&problem, arena, &cut))
-        return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+        return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                        "stages: however the step is cut, one of its %u stages lacks memory",
-                       wish->count);
+                       request->count);
     warn_loop(&c, find_share(&c), diag);
     put_out(&c, &cut, out);
     return SF_OK;

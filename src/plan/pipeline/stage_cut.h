@@ -10,7 +10,7 @@
 
 #include "plan/pipeline/stage.h"
 
-typedef struct sf_stage_wish {
+typedef struct sf_stage_request {
     uint32_t count;
     const double *time;  /* by node, for forward nodes: what it and its gradient take in a turn */
     const bool *beside;  /* by node: in none of these stages, whatever they are; NULL: none is */
@@ -20,10 +20,10 @@ typedef struct sf_stage_wish {
     const double *kept; /* by node: bytes that are kept of it for each turn under way; NULL: none */
     const double *room; /* by stage: bytes; NULL: any */
     const double *in_flight; /* by stage: turns under way; NULL: one */
-    double turns;            /* of a step; 0: one */
+    double microbatches;     /* of a step; 0: one */
     double
         tolerance; /* of the slowest stage, in parts of the least that it can take, for the sake of bytes */
-} sf_stage_wish;
+} sf_stage_request;
 
 typedef struct sf_stage_cut {
     uint32_t *forward;    /* by node, for sf_stages_complete */
@@ -33,9 +33,9 @@ typedef struct sf_stage_cut {
     bool is_exact;        /* nothing better is there */
 } sf_stage_cut;
 
-/* SF_EWRONG where there are fewer nodes than stages, and where no cut has room. Warns where one node that cannot be
+/* SF_EMISMATCH where there are fewer nodes than stages, and where no cut has room. Warns where one node that cannot be
  * cut, a loop that stays, takes longer than a stage should. Lives in the arena. */
-sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena *arena,
+sf_status sf_cut_step(const sf_graph *graph, const sf_stage_request *request, sf_arena *arena,
                       sf_diag *diag, sf_stage_cut *out);
 
 /* Shares out the times of all nodes of a turn to forward nodes: each backward node to one whose gradient it is part of.
@@ -44,7 +44,7 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
 double *sf_forward_times(const sf_graph *graph, const double *time, sf_arena *arena);
 
 /* By node: what looks up tokens of the batch in parameters, with what that is made of; and the last product that makes scores, more
- * than it reads, with all that follows from it in the forward pass. SF_EWRONG where the step has no such things. In the
+ * than it reads, with all that follows from it in the forward pass. SF_EMISMATCH where the step has no such things. In the
  * arena. */
 sf_status sf_find_vocabulary(const sf_graph *graph, sf_arena *arena, sf_diag *diag, bool **first,
                              bool **last);

@@ -113,7 +113,7 @@ sf_status sf_find_vocabulary(const sf_graph *graph, sf_arena *arena, sf_diag *di
         any = any || v.first[node->id];
     }
     if (!any || !scores) {
-        sf_fail(diag, SF_EWRONG, SF_NOWHERE, "the step has no %s, which groups could share: %s",
+        sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "the step has no %s, which groups could share: %s",
                 any ? "product that makes scores of a vocabulary" : "table of tokens",
                 any ? "no product with a parameter makes more than it reads"
                     : "no parameter is looked up by what the batch holds");

@@ -159,7 +159,7 @@ static const sf_node *add_part(unstacking *u, const sf_node *node, const sf_row_
     spec.operands = operands;
     spec.types = pieces + node->noperands;
     spec.attrs = attrs;
-    spec.again = node->again;
+    spec.recomputed = node->recomputed;
     const sf_node *added = sf_graph_add(u->to, u->to->top, &spec), *before = u->node;
     u->node = node;
     note_added(u, added, node->result);

@@ -24,7 +24,7 @@ static int smallest_divisor(int64_t number)
     return number < 2 || number > INT32_MAX ? 1 : (int)number;
 }
 
-static spread spread_from(const sf_graph *graph, uint32_t argument, sf_arena *arena)
+static spread propagate_from(const sf_graph *graph, uint32_t argument, sf_arena *arena)
 {
     int64_t size = sf_argument_type(graph, argument)->dims[0];
     spread s = {SF_ARRAY(arena, graph->nvalues, sf_share), smallest_divisor(size)};
@@ -75,8 +75,8 @@ static bool goes_along(const sf_node *node, const sf_factoring *factoring, const
     return false;
 }
 
-static void spread_over(const sf_op *op, const sf_node *node, const sf_factoring *factoring,
-                        const sf_strategy *strategy, spread *s)
+static void propagate_over(const sf_op *op, const sf_node *node, const sf_factoring *factoring,
+                           const sf_strategy *strategy, spread *s)
 {
     for (uint32_t r = 0; r < node->nresults; r++) {
         sf_share share = sf_strategy_share(op, factoring, strategy, (int)(node->noperands + r));
@@ -110,9 +110,9 @@ static bool meet_as_one(const sf_graph *graph, spread *a, spread *b, sf_arena *a
         if (has_a && has_b)
             return of_a.factor == of_b.factor;
         if (has_a)
-            spread_over(&op, node, &factoring, &of_a, a);
+            propagate_over(&op, node, &factoring, &of_a, a);
         if (has_b)
-            spread_over(&op, node, &factoring, &of_b, b);
+            propagate_over(&op, node, &factoring, &of_b, b);
     }
     return true;
 }
@@ -128,7 +128,7 @@ bool sf_has_rows(const sf_graph *graph, uint32_t argument)
     if (type->dims[0] == 1)
         return false;
     sf_arena arena = {0};
-    spread a = spread_from(graph, argument, &arena), b = spread_from(graph, speaker, &arena);
+    spread a = propagate_from(graph, argument, &arena), b = propagate_from(graph, speaker, &arena);
     bool one = meet_as_one(graph, &a, &b, &arena);
     sf_arena_free(&arena);
     return one;

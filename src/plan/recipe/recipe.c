@@ -20,7 +20,7 @@
  * biases, of which pieces save nothing. */
 #define NEGLIGIBLE 0.01
 
-typedef struct cook {
+typedef struct applying {
     const sf_graph *step;
     const sf_graph *graph; /* the step, or where it has loops, one turn of them */
     const char **names;    /* clean, by argument */
@@ -31,17 +31,17 @@ typedef struct cook {
     sf_diag *diag;
     int64_t least;         /* bytes of what is split, in recipes of ZeRO */
     char why[SF_WHY_TEXT]; /* it does not apply */
-} cook;
+} applying;
 
-typedef bool cooking(cook *k, int axis);
+typedef bool apply_fn(applying *k, int axis);
 
-static const sf_type *type_of_weight(const cook *k, uint32_t index)
+static const sf_type *type_of_weight(const applying *k, uint32_t index)
 {
     return sf_argument_type(k->graph, index);
 }
 
 /* A pin for exactly the tensor of that name. */
-static void add_pin_text(cook *k, const char *name, const char *share, int axis)
+static void add_pin_text(applying *k, const char *name, const char *share, int axis)
 {
     sf_buf text = {0};
     sf_buf_printf(&text, "/%s=%s@%s", name, share, k->plan->mesh.axes[axis].name);
@@ -55,7 +55,7 @@ static void add_pin_text(cook *k, const char *name, const char *share, int axis)
 }
 
 /* dim < 0: replicated. */
-static void add_pin(cook *k, const char *name, int dim, int axis)
+static void add_pin(applying *k, const char *name, int dim, int axis)
 {
     char share[32] = "R";
     if (dim >= 0)
@@ -63,7 +63,7 @@ static void add_pin(cook *k, const char *name, int dim, int axis)
     add_pin_text(k, name, share, axis);
 }
 
-static bool refuse_recipe(cook *k, const char *format, ...)
+static bool refuse_recipe(applying *k, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -72,7 +72,7 @@ static bool refuse_recipe(cook *k, const char *format, ...)
     return false;
 }
 
-static bool pin_batch(cook *k, uint32_t index, int dim, int axis)
+static bool pin_batch(applying *k, uint32_t index, int dim, int axis)
 {
     char text[64];
     int parts = k->plan->mesh.axes[axis].size;
@@ -90,7 +90,7 @@ static bool pin_batch(cook *k, uint32_t index, int dim, int axis)
 }
 
 /* Every batch tensor that has the dimension, along it or what stands for it. */
-static bool split_batch(cook *k, int axis, int dim)
+static bool split_batch(applying *k, int axis, int dim)
 {
     int found = 0;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
@@ -103,7 +103,7 @@ static bool split_batch(cook *k, int axis, int dim)
     return found > 0 ? true : refuse_recipe(k, "no argument of the step is a batch");
 }
 
-static bool cook_dp(cook *k, int axis)
+static bool apply_dp(applying *k, int axis)
 {
     return split_batch(k, axis, 0);
 }
@@ -119,7 +119,7 @@ static bool is_state(sf_role role)
     return role == SF_ROLE_PARAM || role == SF_ROLE_STATE;
 }
 
-static int64_t least_size(cook *k)
+static int64_t least_size(applying *k)
 {
     uint32_t count = 0;
     int64_t *sizes = SF_ARRAY(&k->arena, k->graph->top->narguments, int64_t);
@@ -139,7 +139,7 @@ static int64_t least_size(cook *k)
 }
 
 /* The largest dimension that splits, the first of several; -1 when none does. */
-static int dim_to_split(const cook *k, const sf_type *type, int parts)
+static int dim_to_split(const applying *k, const sf_type *type, int parts)
 {
     int best = -1;
     for (int d = 0; d < type->rank && sf_type_bytes(type) >= k->least; d++)
@@ -149,7 +149,7 @@ static int dim_to_split(const cook *k, const sf_type *type, int parts)
     return best;
 }
 
-static int pin_role(cook *k, int axis, sf_role role, bool split)
+static int pin_role(applying *k, int axis, sf_role role, bool split)
 {
     int parts = k->plan->mesh.axes[axis].size, found = 0;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
@@ -162,7 +162,7 @@ static int pin_role(cook *k, int axis, sf_role role, bool split)
     return found;
 }
 
-static void pin_gradients(cook *k, int axis, bool split)
+static void pin_gradients(applying *k, int axis, bool split)
 {
     int parts = k->plan->mesh.axes[axis].size;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++)
@@ -172,9 +172,9 @@ static void pin_gradients(cook *k, int axis, bool split)
 }
 
 /* Parameters that are in pieces when a step begins are gathered by it; those that it makes whole, by the step before. */
-static bool cook_zero(cook *k, int axis, bool gradients, bool parameters)
+static bool apply_zero(applying *k, int axis, bool gradients, bool parameters)
 {
-    if (!cook_dp(k, axis))
+    if (!apply_dp(k, axis))
         return false;
     k->least = least_size(k);
     pin_gradients(k, axis, gradients);
@@ -185,27 +185,27 @@ static bool cook_zero(cook *k, int axis, bool gradients, bool parameters)
     return true;
 }
 
-static bool cook_zero1(cook *k, int axis)
+static bool apply_zero1(applying *k, int axis)
 {
-    return cook_zero(k, axis, false, false);
+    return apply_zero(k, axis, false, false);
 }
 
-static bool cook_zero2(cook *k, int axis)
+static bool apply_zero2(applying *k, int axis)
 {
-    return cook_zero(k, axis, true, false);
+    return apply_zero(k, axis, true, false);
 }
 
-static bool cook_zero3(cook *k, int axis)
+static bool apply_zero3(applying *k, int axis)
 {
-    return cook_zero(k, axis, true, true);
+    return apply_zero(k, axis, true, true);
 }
 
-static bool cook_zero1_between(cook *k, int axis)
+static bool apply_zero1_between(applying *k, int axis)
 {
-    return cook_zero(k, axis, false, true);
+    return apply_zero(k, axis, false, true);
 }
 
-static bool cook_megatron(cook *k, int axis)
+static bool apply_megatron(applying *k, int axis)
 {
     int parts = k->plan->mesh.axes[axis].size, found = 0;
     int *dims = sf_pair_dims(k->graph, parts, &k->arena);
@@ -223,7 +223,7 @@ static bool cook_megatron(cook *k, int axis)
 }
 
 /* Batch arguments with a second dimension have tokens there, all as many: features or pixels would be another number. */
-static bool cook_sequence(cook *k, int axis)
+static bool apply_sequence(applying *k, int axis)
 {
     uint32_t tokens = SF_NONE;
     for (uint32_t i = k->graph->top->narguments; i-- > 0;)
@@ -244,7 +244,7 @@ static bool cook_sequence(cook *k, int axis)
     return split_batch(k, axis, 1);
 }
 
-static bool cook_expert(cook *k, int axis)
+static bool apply_expert(applying *k, int axis)
 {
     int parts = k->plan->mesh.axes[axis].size, found = 0;
     int *dims = sf_expert_dims(k->graph, parts, &k->arena);
@@ -269,25 +269,25 @@ enum { MOST_COOKS = 2 };
 static const struct row {
     sf_recipe recipe;
     const char *axes[MOST_COOKS + 1]; /* one of each cook, and then NULL */
-    cooking *cook[MOST_COOKS];
+    apply_fn *applying[MOST_COOKS];
 } rows[] = {
-    {{"dp", "the batch over axis data"}, {"data"}, {cook_dp}},
-    {{"zero1", "dp, with optimizer state in pieces"}, {"data"}, {cook_zero1}},
-    {{"zero2", "zero1, with gradients in pieces"}, {"data"}, {cook_zero2}},
-    {{"zero3", "zero2, with parameters in pieces"}, {"data"}, {cook_zero3}},
+    {{"dp", "the batch over axis data"}, {"data"}, {apply_dp}},
+    {{"zero1", "dp, with optimizer state in pieces"}, {"data"}, {apply_zero1}},
+    {{"zero2", "zero1, with gradients in pieces"}, {"data"}, {apply_zero2}},
+    {{"zero3", "zero2, with parameters in pieces"}, {"data"}, {apply_zero3}},
     {{"zero1-between", "zero1, with parameters in pieces between steps"},
      {"data"},
-     {cook_zero1_between}},
+     {apply_zero1_between}},
     {{"megatron", "pairs of products by columns and rows over axis model"},
      {"model"},
-     {cook_megatron}},
-    {{"sequence", "the tokens of the batch over axis seq"}, {"seq"}, {cook_sequence}},
+     {apply_megatron}},
+    {{"sequence", "the tokens of the batch over axis seq"}, {"seq"}, {apply_sequence}},
     {{"expert", "the batch and the weights of experts over axis expert"},
      {"expert"},
-     {cook_expert}},
+     {apply_expert}},
     {{"2d", "dp over axis data and megatron over axis model"},
      {"data", "model"},
-     {cook_dp, cook_megatron}},
+     {apply_dp, apply_megatron}},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
@@ -323,14 +323,14 @@ const char *const *sf_recipe_axes(const char *name)
 
 /* Recipes that are done together, the first the strongest: "2d+zero1". */
 enum { MOST_ROWS = 4 };
-typedef struct menu {
+typedef struct combination {
     int nrows, naxes;
     const struct row *rows[MOST_ROWS];
     const char *axes[MOST_ROWS * MOST_COOKS]; /* all that they need */
     char name[MOST_ROWS * 16];
-} menu;
+} combination;
 
-static void add_axis(menu *m, const char *axis)
+static void add_axis(combination *m, const char *axis)
 {
     for (int a = 0; a < m->naxes; a++)
         if (strcmp(m->axes[a], axis) == 0)
@@ -338,7 +338,7 @@ static void add_axis(menu *m, const char *axis)
     m->axes[m->naxes++] = axis;
 }
 
-static void add_row(menu *m, const struct row *row)
+static void add_row(combination *m, const struct row *row)
 {
     size_t length = strlen(m->name);
     snprintf(m->name + length, sizeof m->name - length, "%s%s", m->nrows ? "+" : "",
@@ -372,9 +372,9 @@ static sf_status fail_unknown(sf_str name, sf_diag *diag)
     return status;
 }
 
-static sf_status read_menu(const char *name, sf_diag *diag, menu *out)
+static sf_status read_combination(const char *name, sf_diag *diag, combination *out)
 {
-    *out = (menu){0};
+    *out = (combination){0};
     for (const char *at = name;; at++) {
         sf_str one = {at, strcspn(at, "+")};
         const struct row *row = find_row(one);
@@ -391,7 +391,7 @@ static sf_status read_menu(const char *name, sf_diag *diag, menu *out)
 }
 
 /* Tries one mesh; k->why says what is in the way. */
-static bool try_recipe_mesh(cook *k, const menu *m, const sf_mesh *mesh)
+static bool try_recipe_mesh(applying *k, const combination *m, const sf_mesh *mesh)
 {
     sf_plan_free(k->plan);
     k->plan = sf_plan_new(k->step, mesh);
@@ -399,14 +399,14 @@ static bool try_recipe_mesh(cook *k, const menu *m, const sf_mesh *mesh)
     k->capacity = 0;
     for (int r = 0; r < m->nrows; r++)
         for (int a = 0; m->rows[r]->axes[a]; a++)
-            if (!m->rows[r]->cook[a](k, sf_mesh_axis(mesh, sf_str_of(m->rows[r]->axes[a]))))
+            if (!m->rows[r]->applying[a](k, sf_mesh_axis(mesh, sf_str_of(m->rows[r]->axes[a]))))
                 return false;
     return true;
 }
 
 /* Shares ranks out to the axes up to `axis`, in every way that has two or more along each: the fewer on the last ones
  * the better. */
-static bool try_shares(cook *k, const menu *m, sf_mesh *mesh, int axis, int ranks)
+static bool try_shares(applying *k, const combination *m, sf_mesh *mesh, int axis, int ranks)
 {
     if (axis == 0) {
         mesh->axes[0].size = ranks;
@@ -420,7 +420,7 @@ static bool try_shares(cook *k, const menu *m, sf_mesh *mesh, int axis, int rank
     return false;
 }
 
-static bool try_ranks(cook *k, const menu *m, int ranks)
+static bool try_ranks(applying *k, const combination *m, int ranks)
 {
     sf_mesh mesh = {.naxes = m->naxes};
     static const char *const numbers[] = {"no", "one number", "two numbers", "three numbers",
@@ -432,7 +432,7 @@ static bool try_ranks(cook *k, const menu *m, int ranks)
 }
 
 /* A mesh that was given must have the axes; how many ranks are along them is as it is. */
-static sf_status check_axes(const menu *m, const sf_mesh *mesh, sf_diag *diag)
+static sf_status check_axes(const combination *m, const sf_mesh *mesh, sf_diag *diag)
 {
     if (m->naxes > SF_MAX_AXES)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "recipe %s needs %d axes, and a mesh has %d",
@@ -463,20 +463,20 @@ static bool has_regions(const sf_graph *graph)
 sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, const sf_mesh *mesh,
                          sf_diag *diag, sf_plan **out)
 {
-    menu m;
-    SF_TRY(read_menu(name, diag, &m));
+    combination m;
+    SF_TRY(read_combination(name, diag, &m));
     SF_TRY(check_axes(&m, mesh, diag));
-    sf_graph *turn = has_regions(graph) ? sf_graph_clone_turn(graph) : NULL;
-    cook k = {.step = graph, .graph = turn ? turn : graph, .diag = diag};
+    sf_graph *microbatch = has_regions(graph) ? sf_graph_clone_iteration(graph) : NULL;
+    applying k = {.step = graph, .graph = microbatch ? microbatch : graph, .diag = diag};
     k.names = sf_clean_names(k.graph, &k.arena);
     k.uses = sf_uses_of(k.graph, &k.arena);
     bool applies = mesh ? try_recipe_mesh(&k, &m, mesh) : try_ranks(&k, &m, ranks);
     sf_arena_free(&k.arena);
-    sf_graph_free(turn);
+    sf_graph_free(microbatch);
     if (applies) {
         *out = k.plan;
         return SF_OK;
     }
     sf_plan_free(k.plan);
-    return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "recipe %s does not apply: %s", m.name, k.why);
+    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "recipe %s does not apply: %s", m.name, k.why);
 }

@@ -33,7 +33,7 @@ const char *const *sf_recipe_axes(const char *name);
 
 /* A new plan with the mesh and the pins of the recipe, not yet completed. `mesh` NULL: one of `ranks`
  * ranks that suits it. A recipe that a step has no use for, or that does not fit so many ranks, is
- * SF_EWRONG: the message says that it does not apply, and why. SF_EUSAGE for a name that is none and a mesh without its
+ * SF_EMISMATCH: the message says that it does not apply, and why. SF_EUSAGE for a name that is none and a mesh without its
  * axes. */
 sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, const sf_mesh *mesh,
                          sf_diag *diag, sf_plan **out);

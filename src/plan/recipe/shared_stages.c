@@ -219,7 +219,7 @@ static sf_status split_set(splitting *s)
     s->own->nrules = s->plan->nrules;
     if (!pin_parameters(s))
         pin_batch(s);
-    SF_TRY(sf_plan_complete(s->graph, s->own, s->diag));
+    SF_TRY(sf_plan_propagate(s->graph, s->own, s->diag));
     find_inside(s);
     for (uint32_t i = 0; i < top->nnodes; i++)
         take_node(s, sf_top_node(s->graph, i));

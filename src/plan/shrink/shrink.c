@@ -240,7 +240,8 @@ static const sf_attr *cut_constant(shrinker *s, const sf_dense *dense, const sf_
     return sf_attr_dense(s->to->pool, type, dense->splat, data);
 }
 
-static const sf_attr *count_again(const shrinker *s, const sf_counted *counted, const sf_type *type)
+static const sf_attr *count_recomputed(const shrinker *s, const sf_counted *counted,
+                                       const sf_type *type)
 {
     double number[SF_ELEMENT_BYTES / sizeof(double)];
     int64_t count = sf_count_dims(new_type(s, counted->value), counted->dims);
@@ -311,7 +312,7 @@ static bool copy_shrunk_node(shrinker *s, sf_block *block, const sf_node *node)
     if (def->nattrs)
         memcpy(attrs, node->attrs, (size_t)def->nattrs * sizeof *attrs);
     if (sf_is(node, SF_OP_CONSTANT) && s->counted[node->id].value != SF_NONE)
-        attrs[SF_CONSTANT_VALUE] = count_again(s, &s->counted[node->id], types[0]);
+        attrs[SF_CONSTANT_VALUE] = count_recomputed(s, &s->counted[node->id], types[0]);
     else if (!same && sf_is(node, SF_OP_CONSTANT))
         attrs[SF_CONSTANT_VALUE] = cut_constant(s, &attrs[SF_CONSTANT_VALUE]->dense, types[0]);
     else if (!same && sf_is(node, SF_OP_REDUCE_WINDOW))
@@ -440,16 +441,17 @@ static sf_plan *build_plan(const shrinker *s)
             plan->nodes[s->nodes[node->id]][t] =
                 new_layout(s, shrunk_tensor(node, t), &from->nodes[node->id][t]);
     }
-    sf_plan_copy_turns(from, plan);
-    if (from->again) {
+    sf_plan_copy_microbatches(from, plan);
+    if (from->recomputed) {
         plan->recompute = sf_arena_string(&plan->arena, from->recompute, strlen(from->recompute));
-        plan->again = SF_ARRAY(&plan->arena, s->to->nnodes, bool);
-        plan->twice = from->twice ? SF_ARRAY(&plan->arena, s->to->nnodes, bool) : NULL;
+        plan->recomputed = SF_ARRAY(&plan->arena, s->to->nnodes, bool);
+        plan->recomputed_per_part =
+            from->recomputed_per_part ? SF_ARRAY(&plan->arena, s->to->nnodes, bool) : NULL;
         for (uint32_t n = 0; n < s->from->nnodes; n++) {
-            if (from->again[n])
-                plan->again[s->nodes[n]] = true;
-            if (from->twice && from->twice[n])
-                plan->twice[s->nodes[n]] = true;
+            if (from->recomputed[n])
+                plan->recomputed[s->nodes[n]] = true;
+            if (from->recomputed_per_part && from->recomputed_per_part[n])
+                plan->recomputed_per_part[s->nodes[n]] = true;
         }
     }
     if (from->pipeline)
@@ -463,7 +465,7 @@ static sf_plan *build_plan(const shrinker *s)
 
 static const char *tell_sizes(shrinker *s)
 {
-    int64_t told[MOST_TOLD][2];
+    int64_t simulated[MOST_TOLD][2];
     int count = 0;
     sf_buf text = {0};
     const char **names = sf_clean_names(s->from, &s->arena);
@@ -474,11 +476,12 @@ static const char *tell_sizes(shrinker *s)
             bool known =
                 old->dims[d] == new->dims[d] || s->from->arguments[i].role == SF_ROLE_STATE;
             for (int k = 0; k < count; k++)
-                known = known || (told[k][0] == old->dims[d] && told[k][1] == new->dims[d]);
+                known =
+                    known || (simulated[k][0] == old->dims[d] && simulated[k][1] == new->dims[d]);
             if (known)
                 continue;
-            told[count][0] = old->dims[d];
-            told[count++][1] = new->dims[d];
+            simulated[count][0] = old->dims[d];
+            simulated[count++][1] = new->dims[d];
             sf_buf_printf(&text, "%" PRId64 " -> %" PRId64 " (dimension %d of %s), ", old->dims[d],
                           new->dims[d], d, names[i]);
         }

@@ -127,9 +127,9 @@ sf_status sf_space_add_assign(sf_space *space, const sf_said_assign *said, sf_di
     sf_ops ops;
     if (said->count < 1 || !said->devices)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "assign: ops are placed on a device at least");
-    if (said->turn < SF_EVERY || said->turn >= SF_MOST_TASKS)
+    if (said->microbatch < SF_EVERY || said->microbatch >= SF_MOST_TASKS)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "assign: there is no micro-batch %d",
-                       said->turn);
+                       said->microbatch);
     if (said->count > space->devices)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "assign: of %d devices, ops cannot be placed on %d", space->devices,
@@ -139,7 +139,7 @@ sf_status sf_space_add_assign(sf_space *space, const sf_said_assign *said, sf_di
     sf_status status = check_ops(space, said->ops, &scratch, diag, &ops);
     sf_arena_free(&scratch);
     SF_TRY(status);
-    sf_said_assign kept = {keep(space, said->ops), said->turn, said->count, sorted};
+    sf_said_assign kept = {keep(space, said->ops), said->microbatch, said->count, sorted};
     SF_PUSH(&space->arena, space->assigns, space->nassigns, space->assign_capacity, kept);
     return SF_OK;
 }
@@ -152,9 +152,9 @@ static sf_status check_task(const sf_space *space, const sf_task *task, sf_diag 
     sf_ops ops;
     if ((int)task->pass < SF_PASS_FORWARD || task->pass > SF_PASS_WEIGHTS)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "order: there is no pass %d", (int)task->pass);
-    if (task->turn < SF_EVERY || task->turn >= SF_MOST_TASKS)
+    if (task->microbatch < SF_EVERY || task->microbatch >= SF_MOST_TASKS)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "order: there is no micro-batch %d",
-                       task->turn);
+                       task->microbatch);
     if (task->round < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "order: there is no round %d", task->round);
     sf_status status = check_ops(space, task->ops, &scratch, diag, &ops);

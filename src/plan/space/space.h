@@ -22,7 +22,7 @@ typedef struct sf_said_trans {
 
 typedef struct sf_said_assign {
     const char *ops;
-    int turn; /* or SF_EVERY */
+    int microbatch; /* or SF_EVERY */
     int count;
     const int *devices; /* in order, each once */
 } sf_said_assign;
@@ -50,7 +50,7 @@ sf_status sf_space_add_order(sf_space *space, const sf_said_order *said, sf_diag
 const char *sf_transformation_name(int index);
 
 /* The order of tasks by name, or as a table, where no orders are said; both NULL: the search finds one. */
-typedef struct sf_space_wish {
+typedef struct sf_space_request {
     const char *recipe;   /* or NULL */
     const char *schedule; /* a name, */
     const sf_schedule *table;
@@ -58,10 +58,10 @@ typedef struct sf_space_wish {
     int npins;           /* that hold on it */
     const char *const *pins;
     const char *recompute; /* scopes, or NULL */
-} sf_space_wish;
+} sf_space_request;
 
 /* The plan; *out is for sf_plan_free. */
-sf_status sf_space_make(const sf_space *space, const sf_space_wish *wish, sf_diag *diag,
+sf_status sf_space_make(const sf_space *space, const sf_space_request *request, sf_diag *diag,
                         sf_plan **out);
 
 #endif

@@ -12,20 +12,20 @@ typedef struct device_set {
 } device_set;
 
 /* The ops of one label: placed by the same assignments, and spoken of by the same orders. */
-typedef struct piece {
+typedef struct shard {
     uint32_t before; /* the label that was refined, counted from 1; 0: none */
     size_t said;     /* the assignment, or behind those, the name in `names`, that refined it */
-} piece;
+} shard;
 
 typedef struct making {
     const sf_space *space;
-    const sf_space_wish *wish;
+    const sf_space_request *request;
     sf_diag *diag;
     sf_arena *arena;
-    uint32_t nturns;
+    uint32_t nmicrobatches;
 
     /* space_stages.c */
-    piece *pieces; /* by label */
+    shard *pieces; /* by label */
     size_t npieces, piece_capacity;
     const char **names; /* ops that orders speak of, each once */
     size_t nnames, name_capacity;

@@ -24,13 +24,13 @@ static const char *name_stage(const making *m, uint32_t stage, sf_buf *out)
 }
 
 /* Which assignment is about the stage in the turn: one of the turn, else one of all; SF_NONE: none. */
-static sf_status find_assign(const making *m, uint32_t stage, uint32_t turn, size_t *out)
+static sf_status find_assign(const making *m, uint32_t stage, uint32_t microbatch, size_t *out)
 {
     const sf_space *space = m->space;
     for (int every = 0; every < 2; every++) {
         *out = SIZE_MAX;
         for (size_t i = 0; i < space->nassigns; i++) {
-            bool about = space->assigns[i].turn == (every ? SF_EVERY : (int)turn);
+            bool about = space->assigns[i].microbatch == (every ? SF_EVERY : (int)microbatch);
             if (!about || m->label[stage] == SF_NONE || !space_is_of(m, m->label[stage], i))
                 continue;
             if (*out != SIZE_MAX) {
@@ -78,12 +78,12 @@ static const int *all_devices(making *m)
 static sf_status find_sets(making *m)
 {
     const sf_space *space = m->space;
-    m->set_of = SF_ARRAY(m->arena, (size_t)m->nstages * m->nturns, uint32_t);
+    m->set_of = SF_ARRAY(m->arena, (size_t)m->nstages * m->nmicrobatches, uint32_t);
     for (uint32_t s = 0; s < m->nstages; s++)
-        for (uint32_t t = 0; t < m->nturns; t++) {
+        for (uint32_t t = 0; t < m->nmicrobatches; t++) {
             size_t assign;
             SF_TRY(find_assign(m, s, t, &assign));
-            uint32_t *set = &m->set_of[(size_t)s * m->nturns + t];
+            uint32_t *set = &m->set_of[(size_t)s * m->nmicrobatches + t];
             if (assign != SIZE_MAX) {
                 *set = add_set(m, space->assigns[assign].count, space->assigns[assign].devices);
             } else if (space->nassigns == 0) {
@@ -98,10 +98,11 @@ static sf_status find_sets(making *m)
             }
         }
     for (size_t i = 0; i < space->nassigns; i++)
-        if (space->assigns[i].turn != SF_EVERY && (uint32_t)space->assigns[i].turn >= m->nturns)
+        if (space->assigns[i].microbatch != SF_EVERY &&
+            (uint32_t)space->assigns[i].microbatch >= m->nmicrobatches)
             return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
                            "assign: \"%s\" is placed in micro-batch %d, and there are %" PRIu32,
-                           space->assigns[i].ops, space->assigns[i].turn, m->nturns);
+                           space->assigns[i].ops, space->assigns[i].microbatch, m->nmicrobatches);
     return SF_OK;
 }
 

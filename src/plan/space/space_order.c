@@ -56,10 +56,10 @@ static sf_status find_task(const making *m, const sf_pipe *pipe, const sf_task *
         if (sf_pipe_has(pipe, s, task->pass))
             SF_PUSH(m->arena, out->at, out->count, out->capacity, s);
     }
-    if (task->turn != SF_EVERY && (uint32_t)task->turn >= m->nturns)
+    if (task->microbatch != SF_EVERY && (uint32_t)task->microbatch >= m->nmicrobatches)
         return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
-                       "order: there is no micro-batch %d of %s: there are %" PRIu32, task->turn,
-                       show_ops(task->ops), m->nturns);
+                       "order: there is no micro-batch %d of %s: there are %" PRIu32,
+                       task->microbatch, show_ops(task->ops), m->nmicrobatches);
     if (out->count > 0)
         return SF_OK;
     if (!placed)
@@ -99,11 +99,13 @@ static sf_status expand(const making *m, const sf_pipe *pipe, const sf_said_orde
     stage_list a, b;
     SF_TRY(find_task(m, pipe, &said->before, &a));
     SF_TRY(find_task(m, pipe, &said->after, &b));
-    bool both = said->before.turn == SF_EVERY && said->after.turn == SF_EVERY;
-    for (uint32_t t = 0; t < m->nturns; t++)
-        for (uint32_t u = 0; u < m->nturns; u++) {
-            bool first = said->before.turn == SF_EVERY || (uint32_t)said->before.turn == t;
-            bool second = said->after.turn == SF_EVERY || (uint32_t)said->after.turn == u;
+    bool both = said->before.microbatch == SF_EVERY && said->after.microbatch == SF_EVERY;
+    for (uint32_t t = 0; t < m->nmicrobatches; t++)
+        for (uint32_t u = 0; u < m->nmicrobatches; u++) {
+            bool first =
+                said->before.microbatch == SF_EVERY || (uint32_t)said->before.microbatch == t;
+            bool second =
+                said->after.microbatch == SF_EVERY || (uint32_t)said->after.microbatch == u;
             if (first && second && (!both || t == u))
                 SF_TRY(add_pairs(m, &a, (sf_stage_task){0, t, said->before.pass}, &b,
                                  (sf_stage_task){0, u, said->after.pass}, out));
@@ -131,17 +133,20 @@ static sf_status arrange(const making *m, const sf_pipe *pipe, sf_pipe_costs *co
                          const sf_arrange_options *options, sf_arranged *out)
 {
     int64_t *limits = SF_ARRAY(m->arena, pipe->ngroups, int64_t);
-    for (uint32_t turns = pipe->ngroups; turns < 2 * pipe->nturns; turns *= 2) {
+    for (uint32_t microbatches = pipe->ngroups; microbatches < 2 * pipe->nmicrobatches;
+         microbatches *= 2) {
         memset(limits, 0, pipe->ngroups * sizeof *limits);
         for (uint32_t s = 0; s < pipe->nstages; s++)
             for (uint32_t g = 0; g < pipe->ngroups; g++)
                 if (sf_pipe_hosts(pipe, s, 0) >> g & 1)
-                    limits[g] += costs->held[s] * (turns < pipe->nturns ? turns : pipe->nturns);
+                    limits[g] +=
+                        costs->held[s] *
+                        (microbatches < pipe->nmicrobatches ? microbatches : pipe->nmicrobatches);
         costs->limits = limits;
         sf_status status = sf_arrange(pipe, costs, options, m->arena, out, NULL);
         if (status == SF_EINPUT)
             break;
-        if (status != SF_EWRONG)
+        if (status != SF_EMISMATCH)
             return status;
     }
     costs->limits = NULL;
@@ -183,16 +188,16 @@ static sf_status take_schedule(const making *m, const sf_pipe *pipe, sf_schedule
     if (m->space->norders > 0)
         return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
                        "orders are completed by a search: a schedule cannot be given as well");
-    if (m->wish->table) {
-        *out = *m->wish->table;
+    if (m->request->table) {
+        *out = *m->request->table;
     } else {
-        SF_TRY(sf_schedule_parse(m->wish->schedule, &kind, m->diag));
+        SF_TRY(sf_schedule_parse(m->request->schedule, &kind, m->diag));
         SF_TRY(sf_schedule_make(kind, pipe, NULL, m->arena, out, m->diag));
     }
-    if (out->pipe.nstages != pipe->nstages || out->pipe.nturns != pipe->nturns)
+    if (out->pipe.nstages != pipe->nstages || out->pipe.nmicrobatches != pipe->nmicrobatches)
         return SF_OK; /* sf_pipeline_make refuses it */
     for (uint32_t s = 0; s < pipe->nstages; s++)
-        for (uint32_t t = 0; t < pipe->nturns; t++)
+        for (uint32_t t = 0; t < pipe->nmicrobatches; t++)
             if (sf_pipe_hosts(&out->pipe, s, t) != sf_pipe_hosts(pipe, s, t))
                 return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
                                "the schedule has stage %" PRIu32 " in micro-batch %" PRIu32
@@ -207,17 +212,17 @@ sf_status space_find_order(making *m)
     sf_pipe pipe;
     sf_schedule schedule;
     const sf_graph *graph = m->space->graph;
-    uint64_t *hosts = SF_ARRAY(m->arena, (size_t)m->nstages * m->nturns, uint64_t);
+    uint64_t *hosts = SF_ARRAY(m->arena, (size_t)m->nstages * m->nmicrobatches, uint64_t);
     SF_TRY(sf_stages_complete(graph, m->nstages, m->forward, m->arena, m->diag, &stages));
-    sf_pipe_of_stages(graph, &stages, m->nturns, m->ngroups, m->arena, &pipe);
-    for (size_t i = 0; i < (size_t)m->nstages * m->nturns; i++)
+    sf_pipe_of_stages(graph, &stages, m->nmicrobatches, m->ngroups, m->arena, &pipe);
+    for (size_t i = 0; i < (size_t)m->nstages * m->nmicrobatches; i++)
         hosts[i] = m->sets[m->set_of[i]].groups;
     pipe.hosts = hosts;
-    bool given = m->wish->schedule || m->wish->table;
+    bool given = m->request->schedule || m->request->table;
     SF_TRY(given ? take_schedule(m, &pipe, &schedule) : search_order(m, &stages, &pipe, &schedule));
     sf_schedule_choice choice = {.table = &schedule};
-    if (given && !m->wish->table)
-        choice.name = m->wish->schedule;
-    return sf_pipeline_make(graph, m->nstages, m->forward, m->ngroups, m->nturns, &choice, m->arena,
-                            m->diag, &m->pipeline);
+    if (given && !m->request->table)
+        choice.name = m->request->schedule;
+    return sf_pipeline_make(graph, m->nstages, m->forward, m->ngroups, m->nmicrobatches, &choice,
+                            m->arena, m->diag, &m->pipeline);
 }

@@ -76,8 +76,8 @@ static sf_status add_axes(meshing *k)
     const sf_space *space = k->m->space;
     int axis, batch = batch_parts(space, SF_IN_SPACE);
     k->axis_of = SF_ARRAY(k->m->arena, space->ntrans + 1, int);
-    if (k->m->wish->mesh)
-        k->mesh = *k->m->wish->mesh;
+    if (k->m->request->mesh)
+        k->mesh = *k->m->request->mesh;
     axis = sf_mesh_axis(&k->mesh, sf_str_of("data"));
     if (batch > 1 && axis >= 0 && k->mesh.axes[axis].size != batch)
         return sf_fail(k->m->diag, SF_EUSAGE, SF_NOWHERE,
@@ -94,13 +94,13 @@ static sf_status add_axes(meshing *k)
 /* Adds the axis of the recipe that is not there, with the devices that are left over. */
 static sf_status add_recipe(meshing *k, int left)
 {
-    const char *const *axes = sf_recipe_axes(k->m->wish->recipe);
+    const char *const *axes = sf_recipe_axes(k->m->request->recipe);
     const char *missing = NULL;
     int count = 0, at;
     if (!axes)
         return sf_fail(k->m->diag, SF_EUSAGE, SF_NOWHERE,
                        "\"%.100s\" is no recipe for the rest: take one by itself, such as dp",
-                       k->m->wish->recipe);
+                       k->m->request->recipe);
     for (int a = 0; axes[a]; a++)
         if (sf_mesh_axis(&k->mesh, sf_str_of(axes[a])) < 0) {
             missing = axes[a];
@@ -109,7 +109,7 @@ static sf_status add_recipe(meshing *k, int left)
     if (count > 1)
         return sf_fail(k->m->diag, SF_EUSAGE, SF_NOWHERE,
                        "recipe %s would split along %d more axes: say how, with transformations",
-                       k->m->wish->recipe, count);
+                       k->m->request->recipe, count);
     return missing && left > 1 ? add_axis(k, missing, left, &at) : SF_OK;
 }
 
@@ -120,7 +120,7 @@ static sf_status find_group_mesh(meshing *k)
     int parts = sf_mesh_size(&k->mesh), left = m->group_size / (parts > 0 ? parts : 1);
     if (k->mesh.naxes == 0)
         parts = 1, left = m->group_size;
-    if (m->group_size % parts == 0 && m->wish->recipe)
+    if (m->group_size % parts == 0 && m->request->recipe)
         SF_TRY(add_recipe(k, left));
     parts = k->mesh.naxes ? sf_mesh_size(&k->mesh) : 1;
     if (parts == m->group_size)
@@ -155,16 +155,16 @@ static sf_mesh with_groups(const meshing *k, bool staged, int *axis)
 
 static const char *join_recipes(const meshing *k)
 {
-    const sf_space_wish *wish = k->m->wish;
+    const sf_space_request *request = k->m->request;
     bool batch = batch_parts(k->m->space, SF_IN_SPACE) > 1;
-    bool rest = wish->recipe && k->mesh.naxes > 0;
+    bool rest = request->recipe && k->mesh.naxes > 0;
     if (!batch)
-        return rest ? wish->recipe : NULL;
-    if (!rest || strcmp(wish->recipe, "dp") == 0)
+        return rest ? request->recipe : NULL;
+    if (!rest || strcmp(request->recipe, "dp") == 0)
         return "dp";
-    size_t length = strlen(wish->recipe) + 4;
+    size_t length = strlen(request->recipe) + 4;
     char *both = sf_arena_alloc(k->m->arena, length);
-    snprintf(both, length, "dp+%s", wish->recipe);
+    snprintf(both, length, "dp+%s", request->recipe);
     return both;
 }
 
@@ -216,8 +216,8 @@ static sf_status recompute(const making *m, sf_plan *plan)
     const sf_space *space = m->space;
     sf_buf scopes = {0};
     bool all = false;
-    if (m->wish->recompute)
-        sf_buf_puts(&scopes, m->wish->recompute);
+    if (m->request->recompute)
+        sf_buf_puts(&scopes, m->request->recompute);
     for (size_t i = 0; i < space->ntrans; i++) {
         if (!is_recompute(&space->trans[i]))
             continue;
@@ -238,10 +238,10 @@ static sf_status fill_plan(const meshing *k, bool staged, int axis, sf_plan *pla
     making *m = k->m;
     const sf_graph *graph = m->space->graph;
     sf_choice_list chosen = {0};
-    SF_TRY(sf_plan_add_pins(plan, m->wish->npins, m->wish->pins, m->diag));
+    SF_TRY(sf_plan_add_pins(plan, m->request->npins, m->request->pins, m->diag));
     SF_TRY(choose(k, &plan->mesh, &chosen));
-    SF_TRY(sf_plan_complete_chosen(graph, plan, chosen.count, chosen.at, m->diag));
-    plan->micro_batches = (int)m->nturns;
+    SF_TRY(sf_plan_propagate_chosen(graph, plan, chosen.count, chosen.at, m->diag));
+    plan->micro_batches = (int)m->nmicrobatches;
     SF_TRY(co_shard(m, plan));
     m->pipeline.axis = axis;
     if (staged)
@@ -254,14 +254,14 @@ static sf_status make_plan(making *m, sf_plan **out)
     meshing k = {.m = m};
     const sf_graph *graph = m->space->graph;
     int axis;
-    m->nturns = (uint32_t)batch_parts(m->space, SF_IN_TIME);
+    m->nmicrobatches = (uint32_t)batch_parts(m->space, SF_IN_TIME);
     SF_TRY(space_find_stages(m));
     SF_TRY(space_find_groups(m));
     SF_TRY(find_group_mesh(&k));
     bool staged = m->nstages > 1;
     if (staged)
         SF_TRY(space_find_order(m));
-    else if (m->wish->schedule || m->wish->table)
+    else if (m->request->schedule || m->request->table)
         return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
                        "a schedule is of stages, and nothing was assigned to several devices");
     sf_mesh mesh = with_groups(&k, staged, &axis);
@@ -278,11 +278,11 @@ static sf_status make_plan(making *m, sf_plan **out)
     return status;
 }
 
-sf_status sf_space_make(const sf_space *space, const sf_space_wish *wish, sf_diag *diag,
+sf_status sf_space_make(const sf_space *space, const sf_space_request *request, sf_diag *diag,
                         sf_plan **out)
 {
     sf_arena arena = {0};
-    making m = {.space = space, .wish = wish, .diag = diag, .arena = &arena};
+    making m = {.space = space, .request = request, .diag = diag, .arena = &arena};
     *out = NULL;
     sf_status status = make_plan(&m, out);
     sf_arena_free(&arena);

@@ -25,7 +25,7 @@ static uint32_t refine(making *m, uint32_t label, size_t said)
     for (size_t i = 0; i < m->npieces; i++)
         if (m->pieces[i].before == before && m->pieces[i].said == said)
             return (uint32_t)i;
-    piece it = {before, said};
+    shard it = {before, said};
     SF_PUSH(m->arena, m->pieces, m->npieces, m->piece_capacity, it);
     return (uint32_t)m->npieces - 1;
 }
@@ -44,7 +44,7 @@ static sf_status refine_by(making *m, const char *patterns, size_t said, uint32_
 
 static bool says_the_same(const sf_said_assign *a, const sf_said_assign *b)
 {
-    return a->turn == b->turn && a->count == b->count &&
+    return a->microbatch == b->microbatch && a->count == b->count &&
            memcmp(a->devices, b->devices, (size_t)a->count * sizeof *a->devices) == 0;
 }
 

@@ -140,11 +140,11 @@ static bool is_causal(const sf_scene *scene, sf_value mask, int64_t *offset)
         !positions_read(scene, node->operands[1], &right))
         return false;
     const char *direction = node->attrs[SF_COMPARE_DIRECTION]->text;
-    bool turned = strcmp(direction, "LE") == 0 || strcmp(direction, "LT") == 0;
+    bool transposed = strcmp(direction, "LE") == 0 || strcmp(direction, "LT") == 0;
     bool without = strcmp(direction, "GT") == 0 || strcmp(direction, "LT") == 0;
-    if (!turned && !without && strcmp(direction, "GE") != 0)
+    if (!transposed && !without && strcmp(direction, "GE") != 0)
         return false;
-    const positions *of_q = turned ? &right : &left, *of_k = turned ? &left : &right;
+    const positions *of_q = transposed ? &right : &left, *of_k = transposed ? &left : &right;
     *offset = of_q->first - of_k->first - without;
     return positions_dim(of_q) == q && positions_dim(of_k) == k;
 }

@@ -116,15 +116,16 @@ static sf_value as_product(rewriting *r, sf_value value, bool square_is_left,
                            const sf_node *product, const sf_node *like)
 {
     static const int square_first[] = {0, 2, 1, 3}, depth_first[] = {0, 2, 3, 1};
-    sf_value turned = add_transpose(r, value, square_is_left ? square_first : depth_first, like);
+    sf_value transposed =
+        add_transpose(r, value, square_is_left ? square_first : depth_first, like);
     sf_dtype dtype = sf_type_of(r->graph, product->result)->dtype;
-    const sf_type *is = sf_type_of(r->to, turned);
+    const sf_type *is = sf_type_of(r->to, transposed);
     if (is->dtype == dtype)
-        return turned;
+        return transposed;
     const sf_type *type = sf_type_get(r->to->pool, dtype, is->rank, is->dims);
     sf_node_spec spec = {.def = sf_opdef_get(SF_OP_CONVERT),
                          .noperands = 1,
-                         .operands = &turned,
+                         .operands = &transposed,
                          .nresults = 1,
                          .types = &type,
                          .scope = like->scope,

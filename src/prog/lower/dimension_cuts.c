@@ -29,13 +29,13 @@ bool join_of(const sf_graph *graph, const sf_node *node, join *out)
         return node->noperands == 2 && sf_same_shape(from, sf_type_of(graph, node->operands[1]));
     }
     int64_t low = node->attrs[SF_PAD_LOW]->ints[out->dim];
-    out->turns = node->attrs[SF_PAD_INTERIOR]->ints[out->dim] == 1;
+    out->alternates = node->attrs[SF_PAD_INTERIOR]->ints[out->dim] == 1;
     out->half[0] = low != 0;
     for (int d = 0; d < to->rank; d++)
-        if (node->attrs[SF_PAD_INTERIOR]->ints[d] != (d == out->dim && out->turns) ||
+        if (node->attrs[SF_PAD_INTERIOR]->ints[d] != (d == out->dim && out->alternates) ||
             (d != out->dim && node->attrs[SF_PAD_LOW]->ints[d] != 0))
             return false;
-    return low == 0 || low == (out->turns ? 1 : from->dims[out->dim]);
+    return low == 0 || low == (out->alternates ? 1 : from->dims[out->dim]);
 }
 
 static bool has_rising_dims(const sf_node *node)
@@ -184,9 +184,10 @@ static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map, co
         int64_t low = stride_of(a, d), high = low * a->dims[d];
         for (int i = 0; map[d] >= 0 && i < c->cuts[from].count; i++) {
             int64_t at = c->cuts[from].at[i], size = at / low;
-            if (at <= low || at >= high || (j->turns && d == j->dim && !twice && size % 2 != 0))
+            if (at <= low || at >= high ||
+                (j->alternates && d == j->dim && !twice && size % 2 != 0))
                 continue;
-            size = j->turns && d == j->dim ? (twice ? size * 2 : size / 2) : size;
+            size = j->alternates && d == j->dim ? (twice ? size * 2 : size / 2) : size;
             if (size < b->dims[map[d]])
                 any = add_cut(c, to, size * stride_of(b, map[d])) || any;
         }
@@ -322,7 +323,8 @@ static void begin_at_joins(cutting *c)
         if (c->parts[node->id] != PART_JOIN || !join_of(c->graph, node, &j))
             continue;
         const sf_type *type = sf_type_of(c->graph, node->result);
-        add_cut(c, node->result, stride_of(type, j.dim) * (j.turns ? 2 : type->dims[j.dim] / 2));
+        add_cut(c, node->result,
+                stride_of(type, j.dim) * (j.alternates ? 2 : type->dims[j.dim] / 2));
         c->any = true;
     }
 }
@@ -336,7 +338,7 @@ static bool has_same_cuts(const cutting *c, sf_value a, int d, sf_value b, int e
     int first, other, count = cut_dims_of(c, a, d, &first) - (d == j->dim);
     cut_dims(c, a, x);
     cut_dims(c, b, y);
-    first += d == j->dim && !j->turns;
+    first += d == j->dim && !j->alternates;
     return cut_dims_of(c, b, e, &other) == count &&
            memcmp(x + first, y + other, (size_t)count * sizeof *x) == 0;
 }

@@ -57,7 +57,7 @@ bool linked_dims(const sf_graph *graph, const sf_node *node, part kind, uint32_t
 /* A join: along which dimension, and in which half each operand is. Of a pad only the first is in one. */
 typedef struct join {
     int dim, nparts;
-    bool turns; /* halves are not one behind the other, but take turns element by element */
+    bool alternates; /* halves are not one behind the other, but take turns element by element */
     int half[2];
 } join;
 bool join_of(const sf_graph *graph, const sf_node *node, join *out);

@@ -95,8 +95,8 @@ static const sf_node *find_beside(folding *f, const sf_node *node)
     return NULL;
 }
 
-static void add_in_turns(sf_regraph *out, const sf_graph *graph, const sf_node *node,
-                         const sf_node *beside)
+static void add_in_alternation(sf_regraph *out, const sf_graph *graph, const sf_node *node,
+                               const sf_node *beside)
 {
     sf_pool *pool = out->graph->pool;
     const sf_type *from = sf_type_of(graph, node->operands[0]);
@@ -252,7 +252,7 @@ sf_regraph find_fewer(const sf_graph *graph)
             else if (sf_is(node, SF_OP_COMPARE))
                 add_mask(&out, graph, node, beside[node->id]);
             else
-                add_in_turns(&out, graph, node, beside[node->id]);
+                add_in_alternation(&out, graph, node, beside[node->id]);
             out.nodes[node->id] = (uint32_t)out.graph->nnodes - 1;
             while (made < out.graph->nnodes)
                 out.node_of[made++] = node->id;

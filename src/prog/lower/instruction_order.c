@@ -30,7 +30,7 @@ typedef struct order {
     uint32_t turn;    /* the first collective that is not done, or the end */
     uint32_t *flight; /* collectives that were taken, in order; the first `landed` have landed */
     uint32_t ntaken, nlanded;
-    int64_t behind;  /* bytes of those that were taken after the first that has not landed */
+    int64_t after;   /* bytes of those that were taken after the first that has not landed */
     uint32_t *gains; /* what take_with_gains took: its work list */
     sf_inst *ordered;
     uint32_t *position; /* by old index */
@@ -175,7 +175,7 @@ static void take_inst(order *o, uint32_t index)
         give_results(o, index);
         return;
     }
-    o->behind += o->ntaken > o->nlanded ? collective_bytes(o, index) : 0;
+    o->after += o->ntaken > o->nlanded ? collective_bytes(o, index) : 0;
     o->flight[o->ntaken++] = index;
 }
 
@@ -212,7 +212,7 @@ static void land_first(order *o)
 {
     uint32_t first = o->flight[o->nlanded++];
     if (o->nlanded < o->ntaken)
-        o->behind -= collective_bytes(o, o->flight[o->nlanded]);
+        o->after -= collective_bytes(o, o->flight[o->nlanded]);
     give_results(o, first);
     take_gains(o, first);
 }
@@ -244,7 +244,7 @@ static void take_in_turn(order *o, uint32_t index)
     take_inst(o, index);
     take_gains(o, index);
     while (o->ntaken - o->nlanded > o->l->target->in_flight &&
-           o->behind >= o->l->target->flight_bytes)
+           o->after >= o->l->target->flight_bytes)
         land_first(o);
 }
 

@@ -115,8 +115,8 @@ static bool can_reach(lowering *l, uint32_t index, sf_value operand, level at, s
         return can_take(l, index, sf_maker(l->graph, base), at, budget);
     const cluster *c = l->clusters[index];
     uint32_t time = time_of(l, operand);
-    again a = {.l = l, .inst = c->inst, .rank = c->rank, .dims = c->dims};
-    return time == ALWAYS || time < c->inst || (at == LEVEL_FULL && computes_again(&a, operand));
+    recomputed a = {.l = l, .inst = c->inst, .rank = c->rank, .dims = c->dims};
+    return time == ALWAYS || time < c->inst || (at == LEVEL_FULL && recomputes(&a, operand));
 }
 
 static bool can_take(lowering *l, uint32_t index, const sf_node *node, level at, size_t *budget)
@@ -136,7 +136,7 @@ static void take_in(lowering *l, uint32_t index, const sf_node *node, level at)
 {
     for (uint32_t i = 0; i < node->noperands; i++) {
         const cluster *c = l->clusters[index];
-        again a = {.l = l, .inst = c->inst, .rank = c->rank, .dims = c->dims};
+        recomputed a = {.l = l, .inst = c->inst, .rank = c->rank, .dims = c->dims};
         if (relate(l, index, node->operands[i]).level != LEVEL_NONE)
             continue;
         sf_value base = behind_reshapes(l, node->operands[i]);
@@ -244,7 +244,7 @@ static void reach_operands(collection *c)
     size_t nread;
     sf_value *read = read_anyway(l, operands, count, &nread);
     for (size_t i = 0; i < count; i++) {
-        again a = {.l = l, .rank = c->rank, .dims = c->dims, .read = read, .nread = nread};
+        recomputed a = {.l = l, .rank = c->rank, .dims = c->dims, .read = read, .nread = nread};
         a.inst = (uint32_t)l->program->ninsts;
         reach_operand(&a, operands[i]);
     }

@@ -13,7 +13,7 @@ static int64_t standing_bytes(const lowering *l, sf_value value)
     return sf_type_bytes(sf_type_of(l->graph, value));
 }
 
-static bool add_leaf(again *a, sf_value value)
+static bool add_leaf(recomputed *a, sf_value value)
 {
     uint32_t time = time_of(a->l, value);
     if (time == ALWAYS)
@@ -31,7 +31,7 @@ static bool add_leaf(again *a, sf_value value)
     return true;
 }
 
-static bool can_compute(again *a, sf_value value)
+static bool can_compute(recomputed *a, sf_value value)
 {
     lowering *l = a->l;
     sf_value base = behind_reshapes(l, value);
@@ -44,7 +44,7 @@ static bool can_compute(again *a, sf_value value)
         if (a->made[i] == base)
             return true;
     if (low->level != LEVEL_FULL || !vop_of(l->graph, node, &op) ||
-        a->ops == l->target->most_again ||
+        a->ops == l->target->most_recomputed ||
         !has_squeezed_shape(sf_type_of(l->graph, base), a->rank, a->dims))
         return false;
     a->made[a->ops++] = base;
@@ -56,7 +56,7 @@ static bool can_compute(again *a, sf_value value)
     return a->functions <= (asked ? l->target->asked_functions : l->target->most_functions);
 }
 
-bool computes_again(again *a, sf_value value)
+bool recomputes(recomputed *a, sf_value value)
 {
     lowering *l = a->l;
     sf_value base = behind_reshapes(l, value);
@@ -68,7 +68,7 @@ bool computes_again(again *a, sf_value value)
 
 /* A value of several readers of which the given one, a few ops behind it, has little else: a loop that stores it need not store
  * what others compute from it. SF_NONE where there is none. */
-static sf_value source_of(again *a, sf_value value)
+static sf_value source_of(recomputed *a, sf_value value)
 {
     enum { FEW = 3 };
     lowering *l = a->l;
@@ -98,16 +98,16 @@ static sf_value source_of(again *a, sf_value value)
     return SF_NONE;
 }
 
-void reach_operand(again *a, sf_value operand)
+void reach_operand(recomputed *a, sf_value operand)
 {
-    again fresh = *a;
-    bool can = computes_again(a, operand);
+    recomputed fresh = *a;
+    bool can = recomputes(a, operand);
     if (!can && a->l->target->few_passes) {
         sf_value source = source_of(a, operand);
         if (source != SF_NONE)
             view_of(a->l, source);
         *a = fresh;
-        can = source != SF_NONE && computes_again(a, operand);
+        can = source != SF_NONE && recomputes(a, operand);
     }
     if (!can) {
         view_of(a->l, operand);

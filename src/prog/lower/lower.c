@@ -106,7 +106,7 @@ static void lower_conv(lowering *l, const sf_node *node)
 static bool is_multiplied(const lowering *l, const sf_node *node)
 {
     if (sf_is(node, SF_OP_CONVOLUTION) &&
-        is_turned(l, sf_type_of(l->graph, node->operands[0])->dtype))
+        is_transposed(l, sf_type_of(l->graph, node->operands[0])->dtype))
         return false;
     return l->target->multiplies(sf_type_of(l->graph, node->operands[0])->dtype,
                                  sf_type_of(l->graph, node->operands[1])->dtype,

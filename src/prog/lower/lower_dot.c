@@ -46,9 +46,9 @@ static bool one_stride(const sf_view *view, int count, const int64_t *dims, int6
     return true;
 }
 
-bool is_turned(const lowering *l, sf_dtype dtype)
+bool is_transposed(const lowering *l, sf_dtype dtype)
 {
-    return l->target->turns && l->target->turns(dtype);
+    return l->target->transposes && l->target->transposes(dtype);
 }
 
 static bool has_strides(const sf_view *view, const groups *g)
@@ -66,17 +66,17 @@ static bool sums_beside(const sf_view *view, const groups *g)
 }
 
 /* The operand as a copy that was made for another product, where what is summed here lies side by side, too; or NULL. */
-static const sf_view *turned_before(const lowering *l, const sf_node *node, int operand,
-                                    const groups *g)
+static const sf_view *transposed_before(const lowering *l, const sf_node *node, int operand,
+                                        const groups *g)
 {
-    const sf_view *view = l->values[value_of(l, node->operands[operand])].turned;
+    const sf_view *view = l->values[value_of(l, node->operands[operand])].transposed;
     return view && sums_beside(view, g) && has_strides(view, g) ? view : NULL;
 }
 
 /* The operand as a copy that stands in the order batch, free, sum. */
-static sf_view turned_of(lowering *l, const sf_node *node, int operand, const groups *g)
+static sf_view transposed_of(lowering *l, const sf_node *node, int operand, const groups *g)
 {
-    const sf_view *before = turned_before(l, node, operand, g);
+    const sf_view *before = transposed_before(l, node, operand, g);
     if (before)
         return *before;
     int64_t order[SF_MAX_RANK];
@@ -97,7 +97,7 @@ static sf_view turned_of(lowering *l, const sf_node *node, int operand, const gr
         out.dims[order[i]] = copy.dims[i];
         out.strides[order[i]] = copy.strides[i];
     }
-    l->values[value_of(l, node->operands[operand])].turned =
+    l->values[value_of(l, node->operands[operand])].transposed =
         sf_arena_copy(&l->scratch, &out, sizeof out);
     return out;
 }
@@ -107,8 +107,8 @@ static sf_view turned_of(lowering *l, const sf_node *node, int operand, const gr
 static sf_view matrix_of(lowering *l, const sf_node *node, int operand, const groups *g)
 {
     const sf_view *view = view_of(l, node->operands[operand]);
-    bool stands = has_strides(view, g) && (sums_beside(view, g) || !is_turned(l, view->dtype));
-    return stands ? *view : turned_of(l, node, operand, g);
+    bool stands = has_strides(view, g) && (sums_beside(view, g) || !is_transposed(l, view->dtype));
+    return stands ? *view : transposed_of(l, node, operand, g);
 }
 
 static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
@@ -133,13 +133,14 @@ static void turn_one(lowering *l, const sf_node *node, const groups g[2], sf_vie
     }
     int64_t counts[] = {sf_view_count(&in[0]), sf_view_count(&in[1])};
     int smaller = counts[0] < counts[1] ? 0 : 1;
-    bool saves = flops >= l->target->turn_flops + (double)counts[smaller] * l->target->turn_element;
-    int which = turned_before(l, node, 0, &g[0])   ? 0
-                : turned_before(l, node, 1, &g[1]) ? 1
-                : saves                            ? smaller
-                                                   : -1;
+    bool saves = flops >= l->target->transpose_flops +
+                              (double)counts[smaller] * l->target->transpose_element;
+    int which = transposed_before(l, node, 0, &g[0])   ? 0
+                : transposed_before(l, node, 1, &g[1]) ? 1
+                : saves                                ? smaller
+                                                       : -1;
     if (which >= 0)
-        in[which] = turned_of(l, node, which, &g[which]);
+        in[which] = transposed_of(l, node, which, &g[which]);
 }
 
 /* The product in the order in which the one transpose that reads it wants it; false where there is none, or
@@ -180,7 +181,7 @@ void lower_dot(lowering *l, const sf_node *node)
     for (int i = 0; i < 2; i++)
         in[i] = matrix_of(l, node, i, &g[i]);
     bool is_exact = sf_op_is_exact(&op);
-    if (l->rounds && l->target->turn_flops > 0 && !is_exact && in[0].dtype == SF_F32 &&
+    if (l->rounds && l->target->transpose_flops > 0 && !is_exact && in[0].dtype == SF_F32 &&
         in[1].dtype == SF_F32)
         turn_one(l, node, g, in);
     sf_dot *dot = SF_NEW(&p->arena, sf_dot);

@@ -243,7 +243,7 @@ void lower_control(lowering *l, const sf_node *node)
         nest->bodies[nest->nbodies++] = lower_body(&o, i);
     }
     bool counts = o.inst.kind == SF_INST_WHILE && only_computes(nest->bodies[0]);
-    nest->turns = counts ? sf_certain_trips(node) : -1;
+    nest->trips = counts ? sf_certain_trips(node) : -1;
     uint32_t index = add_inst(l, o.inst.kind, node);
     o.inst.raises = SF_NONE;
     o.inst.origin = p->insts[index].origin;

@@ -69,7 +69,7 @@ typedef struct lowered {
     bool
         is_given; /* while a region is lowered: of an enclosing block, so how it is made is not seen */
     sf_view *view;
-    sf_view *turned;       /* lower_dot.c: a copy in the order that a product wanted, or NULL */
+    sf_view *transposed;   /* lower_dot.c: a copy in the order that a product wanted, or NULL */
     uint32_t stamp;        /* the cluster, plus one, that the registers below are of */
     uint16_t registers[2]; /* while a cluster is fused: that hold it, plus one; see fuse.c */
 } lowered;
@@ -108,8 +108,8 @@ uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of the
 uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst, sf_value value);
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
 void set_view(lowering *l, sf_value value, const sf_view *view);
-bool is_turned(const lowering *l,
-               sf_dtype dtype); /* by its target: what products want of factors */
+bool is_transposed(const lowering *l,
+                   sf_dtype dtype); /* by its target: what products want of factors */
 sf_view copy_of(lowering *l, const sf_view *view, const sf_node *node); /* a contiguous copy */
 sf_view contiguous(lowering *l, sf_value value, const sf_node *node);   /* a copy if need be */
 sf_op op_of(lowering *l, const sf_node *node);
@@ -144,25 +144,25 @@ bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims);
 
 /* loop_recompute.c. Computing a value again, in the loop that needs it, beats storing and loading it when it is a few ops
  * away from what stands in memory anyway. */
-typedef struct again {
+typedef struct recomputed {
     lowering *l;
     uint32_t inst; /* of the loop that would compute it: what it needs must be made before */
     int rank;
     const int64_t *dims;
-    sf_value made[SF_MOST_AGAIN]; /* what the loop would make on the way, once each */
-    int ops, functions;           /* that it takes */
-    int64_t bytes;                /* of what it reads for that alone, and would keep alive */
+    sf_value made[SF_MOST_RECOMPUTED]; /* what the loop would make on the way, once each */
+    int ops, functions;                /* that it takes */
+    int64_t bytes;                     /* of what it reads for that alone, and would keep alive */
     sf_value leaves[8];
     int nleaves;
     const sf_value *read; /* what it reads anyway */
     size_t nread;
-} again;
+} recomputed;
 
 /* Whether a loop over this domain should compute the value of another loop again. */
-bool computes_again(again *a, sf_value value);
+bool recomputes(recomputed *a, sf_value value);
 
 /* An operand from elsewhere: computed again, from what then stands in memory, or in memory itself. */
-void reach_operand(again *a, sf_value operand);
+void reach_operand(recomputed *a, sf_value operand);
 
 /* How a value reaches a cluster: as one of its registers (level FULL or ROW; `expand`: a row register
  * that is broadcast), or, LEVEL_NONE, from outside. */

@@ -153,7 +153,7 @@ static sf_value make_join(finer *f, const sf_node *node)
     join j;
     join_of(f->graph, node, &j);
     int count = cut_dims_of(&f->cuts, node->result, j.dim, &half);
-    half += j.turns ? count - 1 : 0;
+    half += j.alternates ? count - 1 : 0;
     int32_t which = j.half[0];
     const sf_attr *equal[2] = {[SF_COMPARE_DIRECTION] = sf_attr_text(pool, sf_str_of("EQ"))};
     const sf_attr *along = sf_attr_int(pool, half);

@@ -11,10 +11,10 @@
 #include "search/price/node_work.h"
 #include "search/search.h"
 
-static void see_move(void *context, const sf_priced_move *move)
+static void see_move(void *context, const sf_simulated_reshard *reshard)
 {
     sf_page *page = context;
-    SF_PUSH(&page->sim.arena, page->moves, page->nmoves, page->move_capacity, *move);
+    SF_PUSH(&page->sim.arena, page->reshards, page->nreshards, page->move_capacity, *reshard);
 }
 
 static bool is_predicted(const sf_page *page)

@@ -99,8 +99,8 @@ typedef struct sf_page {
     double bound;        /* seconds */
     double repeated;     /* share of compute that ranks do alike */
     int64_t limit;       /* bytes of a rank */
-    sf_priced_move *moves;
-    size_t nmoves, move_capacity;
+    sf_simulated_reshard *reshards;
+    size_t nreshards, move_capacity;
     sf_rank_group *groups;
     size_t ngroups, group_capacity;
     sf_page_traffic traffic;

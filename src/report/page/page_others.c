@@ -61,27 +61,27 @@ static sf_status make_recipe(const trial *t, sf_plan **out)
     sf_mesh_print(&(*out)->mesh, &mesh);
     snprintf(t->other->mesh, sizeof t->other->mesh, "%s", mesh.text);
     sf_buf_free(&mesh);
-    return sf_plan_complete(r->graph, *out, t->diag);
+    return sf_plan_propagate(r->graph, *out, t->diag);
 }
 
 /* The same stages in other turns. A table is of its own turns alone. */
-static sf_status set_turns_of_pipeline(const trial *t, sf_plan *plan)
+static sf_status set_microbatches_of_pipeline(const trial *t, sf_plan *plan)
 {
     const sf_graph *graph = t->page->sim.graph;
     const sf_pipeline *from = t->page->sim.plan->pipeline;
     const sf_schedule_choice choice = {.name = from->name};
-    uint32_t turns = (uint32_t)t->other->micro_batches;
+    uint32_t microbatches = (uint32_t)t->other->micro_batches;
     sf_arena arena = {0};
     sf_pipeline pipeline;
-    if (turns == from->schedule.pipe.nturns)
+    if (microbatches == from->schedule.pipe.nmicrobatches)
         return SF_OK;
     if (!*from->name)
         return sf_fail(t->diag, SF_EUNSUPPORTED, SF_NOWHERE,
                        "the table of the pipeline is for %u micro-batches",
-                       from->schedule.pipe.nturns);
+                       from->schedule.pipe.nmicrobatches);
     sf_status status = sf_pipeline_make(graph, from->stages.count, from->stages.of_node,
-                                        (uint32_t)sf_plan_groups(plan), turns, &choice, &arena,
-                                        t->diag, &pipeline);
+                                        (uint32_t)sf_plan_groups(plan), microbatches, &choice,
+                                        &arena, t->diag, &pipeline);
     if (status == SF_OK) {
         pipeline.axis = from->axis;
         status = sf_plan_set_pipeline(plan, graph, &pipeline, t->diag);
@@ -94,11 +94,11 @@ static sf_status make_in_time(const trial *t, sf_plan **out)
 {
     const sf_sim_report *r = &t->page->sim;
     *out = sf_plan_copy(r->plan, r->graph);
-    (*out)->again = (*out)->twice = NULL;
+    (*out)->recomputed = (*out)->recomputed_per_part = NULL;
     (*out)->recompute = "";
     (*out)->micro_batches = t->other->micro_batches;
     if (r->plan->pipeline)
-        SF_TRY(set_turns_of_pipeline(t, *out));
+        SF_TRY(set_microbatches_of_pipeline(t, *out));
     return sf_plan_recompute(r->graph, *out, t->other->recompute, t->diag);
 }
 
@@ -155,7 +155,7 @@ static sf_status price_all(sf_page *page, sf_page_other *others, size_t count)
 /* Whether the plan itself goes on in time like this. */
 static bool is_as_planned(const sf_plan *plan, const sf_page_other *other)
 {
-    const char *how = plan->again ? plan->recompute : "none";
+    const char *how = plan->recomputed ? plan->recompute : "none";
     return strcmp(how, other->recompute) == 0 &&
            (plan->micro_batches > 1 ? plan->micro_batches : 1) == other->micro_batches;
 }
@@ -164,7 +164,7 @@ static sf_page_other this_plan(const sf_page *page)
 {
     const sf_plan *plan = page->sim.plan;
     return (sf_page_other){.name = "",
-                           .recompute = plan->again ? plan->recompute : "none",
+                           .recompute = plan->recomputed ? plan->recompute : "none",
                            .micro_batches = plan->micro_batches > 1 ? plan->micro_batches : 1,
                            .seconds = page->sim.price.seconds,
                            .memory = page->sim.price.memory,

@@ -93,7 +93,7 @@ static const char *text_of_type(scoping *s, const sf_type *type)
 static double piece_of_argument(const scoping *s, uint32_t argument)
 {
     const sf_sim_report *r = &s->page->sim;
-    return sf_piece_bytes(sf_argument_type(r->graph, argument), &r->plan->arguments[argument],
+    return sf_shard_bytes(sf_argument_type(r->graph, argument), &r->plan->arguments[argument],
                           &r->plan->mesh);
 }
 
@@ -209,9 +209,9 @@ sf_status sf_page_find_scopes(sf_page *page)
     page->scopes = SF_ARRAY(s.arena, page->summary.nscopes, sf_page_scope);
     s.names = sf_clean_names(graph, s.arena);
     s.settled = SF_ARRAY(s.arena, graph->nvalues, sf_layout *);
-    for (size_t i = 0; i < page->nmoves; i++)
-        if (page->moves[i].phase != SF_UPDATE && !page->moves[i].inner)
-            s.settled[page->moves[i].value] = &page->moves[i].after;
+    for (size_t i = 0; i < page->nreshards; i++)
+        if (page->reshards[i].phase != SF_UPDATE && !page->reshards[i].inner)
+            s.settled[page->reshards[i].value] = &page->reshards[i].after;
     for (uint32_t i = 0; i < page->summary.nscopes; i++)
         sf_index_add(&s.paths, s.arena, page->summary.scopes[i].scope->path, i);
     find_homes(&s);

@@ -1,7 +1,7 @@
 /* The timeline of ranks that do the same, and what stands in their memory meanwhile.
  *
- * Loops that are turns of the batch, and others that do not turn often, are shown turn by turn: the body was simulated
- * once, and every turn is like it.
+ * Loops that are iterations of the batch, and others that do not iteration often, are shown iteration by iteration: the body was simulated
+ * once, and every iteration is like it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "report/page/page.h"
 
 /* A page shows no more spans and points than this: short spans beside each other become one, and of points close to each
- * other the highest stays. Loops are shown turn by turn up to so many instructions in all. */
-enum { MOST_SPANS = 24000, MOST_POINTS = 1600, MOST_TURNED = 40000 };
+ * other the highest stays. Loops are shown iteration by iteration up to so many instructions in all. */
+enum { MOST_SPANS = 24000, MOST_POINTS = 1600, MOST_ITERATIONS = 40000 };
 
 typedef struct walk {
     sf_page *page;
     sf_rank_group *group;
-    size_t turned;
+    size_t iterated;
 } walk;
 
 static uint32_t stream_of(walk *w, const sf_stream *stream)
@@ -51,33 +51,33 @@ static void add_span(walk *w, const sf_program *p, uint32_t index, const sf_timi
 }
 
 /* How often a loop is shown; 0: as one span. */
-static int64_t turns_to_show(walk *w, const sf_inst *inst)
+static int64_t iterations_to_show(walk *w, const sf_inst *inst)
 {
     if (inst->kind != SF_INST_WHILE || inst->nest->nbodies != 2)
         return 0;
-    double turns = round(inst->nest->runs[1]);
+    double iterations = round(inst->nest->runs[1]);
     size_t each = inst->nest->bodies[1]->ninsts + 1;
-    if (!(turns >= 1) || turns * (double)each > (double)(MOST_TURNED - w->turned))
+    if (!(iterations >= 1) || iterations * (double)each > (double)(MOST_ITERATIONS - w->iterated))
         return 0;
-    w->turned += (size_t)turns * each;
-    return (int64_t)turns;
+    w->iterated += (size_t)iterations * each;
+    return (int64_t)iterations;
 }
 
 static void add_spans(walk *w, const sf_program *p, const sf_timing *insts, sf_simulation **bodies,
                       double offset)
 {
     for (uint32_t i = 0; i < p->ninsts; i++) {
-        int64_t turns = bodies && bodies[i] ? turns_to_show(w, &p->insts[i]) : 0;
-        if (turns == 0) {
+        int64_t iterations = bodies && bodies[i] ? iterations_to_show(w, &p->insts[i]) : 0;
+        if (iterations == 0) {
             add_span(w, p, i, &insts[i], offset);
             continue;
         }
         const sf_program *body = p->insts[i].nest->bodies[1];
-        const sf_simulation *cond = &bodies[i][0], *turn = &bodies[i][1];
+        const sf_simulation *cond = &bodies[i][0], *iteration = &bodies[i][1];
         double at = offset + insts[i].start;
-        for (int64_t t = 0; t < turns; t++, at += turn->seconds) {
+        for (int64_t t = 0; t < iterations; t++, at += iteration->seconds) {
             at += cond->seconds;
-            add_spans(w, body, turn->insts, turn->bodies, at);
+            add_spans(w, body, iteration->insts, iteration->bodies, at);
         }
     }
 }
@@ -153,7 +153,7 @@ static void add_point(walk *w, double at, const double bytes[SF_MEMORY_KIND_COUN
         SF_PUSH(&w->page->sim.arena, g->held, g->nheld, g->held_capacity, held);
 }
 
-/* In a turn, what lives of the body stands in the place of all that it may take. */
+/* In a iteration, what lives of the body stands in the place of all that it may take. */
 static void add_turn_points(walk *w, const sf_inst *inst, const sf_simulation *bodies,
                             const sf_memory_kind *kinds, const sf_program *p, double at,
                             const double held[SF_MEMORY_KIND_COUNT])
@@ -162,11 +162,11 @@ static void add_turn_points(walk *w, const sf_inst *inst, const sf_simulation *b
     uint32_t room = inst->out[inst->nout - 1].buffer, peak;
     double bytes[SF_MEMORY_KIND_COUNT];
     int64_t *live;
-    int64_t turns = turns_to_show(w, inst);
-    if (turns == 0)
+    int64_t iterations = iterations_to_show(w, inst);
+    if (iterations == 0)
         add_point(w, at, held);
     sf_live_bytes(body, &w->page->sim.arena, &live, &peak);
-    for (int64_t t = 0; t < turns; t++, at += bodies[1].seconds) {
+    for (int64_t t = 0; t < iterations; t++, at += bodies[1].seconds) {
         at += bodies[0].seconds;
         for (uint32_t i = 0; i < body->ninsts; i++) {
             if (sf_goes_beside(&body->insts[i]))
@@ -211,7 +211,7 @@ static void add_points(walk *w, const sf_program *p, const sf_simulation *sim,
 {
     double(*change)[SF_MEMORY_KIND_COUNT] = find_changes(w, p, kinds);
     double held[SF_MEMORY_KIND_COUNT] = {0}, now = 0;
-    w->turned = 0;
+    w->iterated = 0;
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         now = inst->stream == 0 ? sim->insts[i].start : now;

@@ -117,10 +117,10 @@ static void put_line(sf_page *page, sf_buf *out)
                   sf_plural((uint64_t)sf_mesh_size(&r->plan->mesh)));
     sf_html_text(page->made_by, out);
     sf_buf_printf(out, ". Step <code>%016" PRIx64 "</code>.", page->summary.hash);
-    if (r->plan->again)
+    if (r->plan->recomputed)
         sf_buf_printf(out, " %s ops of the forward pass, %.1f %% of the compute, are done again.",
-                      sf_text_count(sf_count_again(r->graph, r->plan)).at,
-                      100 * sf_share_again(r->plan, r->graph));
+                      sf_text_count(sf_count_recomputed(r->graph, r->plan)).at,
+                      100 * sf_recomputed_share(r->plan, r->graph));
     if (page->repeated >= 0.01)
         sf_buf_printf(out, " %.0f %% of what ranks compute is done by several of them alike.",
                       100 * page->repeated);

@@ -28,9 +28,9 @@ static bool is_axis(const char *name, const char *kind)
 
 static const char *word_of_axis(const char *name)
 {
-    static const char *const words[][2] = {{"data", "dp"},        {"model", "tp"}, {"seq", "sp"},
-                                           {"expert", "ep"},      {"stage", "pp"}, {"pipe", "pp"},
-                                           {SF_IDLE_AXIS, "idle"}};
+    static const char *const words[][2] = {{"data", "dp"},          {"model", "tp"}, {"seq", "sp"},
+                                           {"expert", "ep"},        {"stage", "pp"}, {"pipe", "pp"},
+                                           {SF_UNUSED_AXIS, "idle"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (is_axis(name, words[i][0]))
             return words[i][1];
@@ -64,11 +64,11 @@ static bool scatters_gradients(const sf_page *page, sf_axes axes)
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].gradient != SF_NONE)
             gradient[graph->arguments[i].gradient] = true;
-    for (size_t i = 0; i < page->nmoves; i++) {
-        const sf_priced_move *move = &page->moves[i];
-        if (!gradient[move->value] || !(move->axes & axes))
+    for (size_t i = 0; i < page->nreshards; i++) {
+        const sf_simulated_reshard *reshard = &page->reshards[i];
+        if (!gradient[reshard->value] || !(reshard->axes & axes))
             continue;
-        *(move->kind == SF_MOVE_SCATTER ? &pieces : &whole) += move->bytes;
+        *(reshard->kind == SF_RESHARD_SCATTER ? &pieces : &whole) += reshard->bytes;
     }
     return pieces > whole;
 }
@@ -99,11 +99,11 @@ void sf_page_find_words(sf_page *page)
     if (page->nwords == 0)
         add_word(page, "one rank");
     add_zero(page);
-    if (plan->again)
+    if (plan->recomputed)
         add_word(page, "recompute %s", plan->recompute);
     if (plan->micro_batches > 1)
         add_word(page, "%d micro-batches", plan->micro_batches);
     for (int i = 0; i < plan->nco_shards; i++)
-        add_word(page, "co-shard %s %d%s%s", plan->co_shards[i].by, plan->co_shards[i].turns,
+        add_word(page, "co-shard %s %d%s%s", plan->co_shards[i].by, plan->co_shards[i].chunks,
                  *plan->co_shards[i].in ? " in " : "", plan->co_shards[i].in);
 }

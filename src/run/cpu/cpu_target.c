@@ -68,7 +68,7 @@ static bool attends_if_asked(const sf_attending *what)
 /* Thresholds are measured: docs/performance.md. Rows of that length, with all registers of a loop beside each
  * other, are still in the second-level cache of a core. */
 #define CPU_TARGET                                                                                 \
-    .name = "cpu", .most_nodes = 96, .longest_row = 1 << 17, .most_again = 12,                     \
+    .name = "cpu", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 12,                \
     .most_functions = 0, /* each takes longer than to store and load what it makes */              \
         .asked_functions = 2, .epilogue_columns = 32, .epilogue_rows = 256, .in_flight = 2,        \
     .flight_bytes = 16 << 20, .align = 64, .compiles = true, .multiplies = multiplies_types,       \

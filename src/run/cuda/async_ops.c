@@ -285,7 +285,7 @@ static void drop_requests(cuda *c, const frame *f, sf_diag *unheard)
 void sf_cuda_drop_beside(cuda *c)
 {
     sf_diag *unheard = sf_diag_new();
-    sf_cuda_leave_company(c);
+    sf_cuda_leave_nccl_groups(c);
     drop_requests(c, &c->top, unheard);
     sf_diag_free(unheard);
 }

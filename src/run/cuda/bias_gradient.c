@@ -103,7 +103,7 @@ uint32_t sf_cuda_sum_beside(const sf_program *p, uint32_t product, int *factor)
 /* A loop that is launched with others stays there. */
 static bool is_free(const made *loop)
 {
-    return loop->code.nlaunches > 0 && !loop->bunch && !loop->is_left && !loop->sum;
+    return loop->code.nlaunches > 0 && !loop->fused && !loop->is_left && !loop->sum;
 }
 
 static uint64_t key_of(const sf_inst *inst, int factor)

@@ -41,7 +41,7 @@ static sf_status start_cuda(void *self, sf_diag *diag, bool *goes_on)
 {
     cuda *c = self;
     if (c->steps == 1) {
-        SF_TRY(tell_others(c, sf_cuda_find_company(c, diag), diag));
+        SF_TRY(tell_others(c, sf_cuda_find_nccl_groups(c, diag), diag));
         sf_cuda_look_for_host(c);
     }
     if (!c->graph && c->steps > 1)
@@ -166,7 +166,7 @@ static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const 
             SF_TRY(open_frame(c, &m->bodies[j], body, inner, views, diag));
         }
     }
-    sf_cuda_find_bunches(c, f);
+    sf_cuda_find_fused_launches(c, f);
     return sf_cuda_find_sums(c, f, diag);
 }
 
@@ -202,15 +202,15 @@ static void **ready_params(cuda *c, const made *m, const sf_launch *launch)
 }
 
 /* The table of what is launched as one. */
-static void **ready_table(cuda *c, const frame *f, const sf_bunch *bunch)
+static void **ready_table(cuda *c, const frame *f, const sf_fused_launch *fused)
 {
-    uint64_t *values = SF_ARRAY(&c->memory, bunch->launch.kernel->ntable, uint64_t);
+    uint64_t *values = SF_ARRAY(&c->memory, fused->launch.kernel->ntable, uint64_t);
     void **params = SF_ARRAY(&c->memory, 1, void *);
     uint32_t at = 0;
-    for (uint32_t i = 0; i < bunch->count; i++) {
-        const sf_launch *launch = &bunch->launches[i];
+    for (uint32_t i = 0; i < fused->count; i++) {
+        const sf_launch *launch = &fused->launches[i];
         for (uint32_t k = 0; k < launch->kernel->nparams; k++)
-            values[at++] = param_value(c, &f->insts[bunch->members[i]], &launch->params[k]);
+            values[at++] = param_value(c, &f->insts[fused->members[i]], &launch->params[k]);
     }
     params[0] = values;
     return params;
@@ -228,7 +228,7 @@ static void ready_frame(cuda *c, frame *f)
             const sf_launch *launch = &m->code.launches[j];
             m->launches[j] = (ready){
                 c->functions[sf_cuda_number_of(c, launch->kernel)], launch->blocks, launch->threads,
-                m->bunch ? ready_table(c, f, m->bunch) : ready_params(c, m, launch)};
+                m->fused ? ready_table(c, f, m->fused) : ready_params(c, m, launch)};
         }
         if (m->exchange && m->code.nlaunches > 0)
             m->exchange->fold = &m->launches[0];

@@ -49,7 +49,7 @@ typedef struct summing {
 
 typedef struct made {
     sf_code code;
-    const sf_bunch *bunch; /* of the first of one, which launches for all of them */
+    const sf_fused_launch *fused; /* of the first of one, which launches for all of them */
     ready *launches;
     void *plan;       /* of a library, for a product, */
     char *product[4]; /* and what it is given, with the row that is added to all of a product */

@@ -5,7 +5,7 @@
 #include "run/cuda/cuda.h"
 
 /* Those of a frame, once all of its instructions have their code: the first of each launches for all, the others launch nothing. */
-void sf_cuda_find_bunches(cuda *c, frame *f);
+void sf_cuda_find_fused_launches(cuda *c, frame *f);
 
 /* Kernels that nobody launches, since theirs are parts of others, are not compiled. */
 void sf_cuda_drop_kernels(cuda *c);

@@ -9,7 +9,7 @@ static bool frame_waits(const frame *f);
 static bool waits_for_host(const sf_inst *inst, const made *m)
 {
     bool by_comm = m->exchange && !m->exchange->nccl && inst->exchange->size > 1;
-    if (inst->kind == SF_INST_WHILE && inst->nest->turns >= 0)
+    if (inst->kind == SF_INST_WHILE && inst->nest->trips >= 0)
         return frame_waits(&m->bodies[1]);
     return sf_body_count(inst) > 0 || by_comm || is_check(inst);
 }
@@ -32,7 +32,7 @@ static double count_nodes(const frame *f)
         nodes += (double)m->code.nlaunches + (m->plan ? 1 : 0);
         nodes += sf_goes_beside(inst) ? inst->nout : 0;
         if (inst->kind == SF_INST_WHILE)
-            nodes += inst->nest->nresults + (double)inst->nest->turns * count_nodes(&m->bodies[1]);
+            nodes += inst->nest->nresults + (double)inst->nest->trips * count_nodes(&m->bodies[1]);
     }
     return nodes;
 }

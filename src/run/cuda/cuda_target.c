@@ -4,7 +4,7 @@
 #include "run/text/text_conv.h"
 
 /* Of 8 bits, cuBLASLt multiplies what has the summed dimension side by side. */
-static bool turns(sf_dtype dtype)
+static bool transposes(sf_dtype dtype)
 {
     return dtype == SF_F8E4M3FN || dtype == SF_F8E5M2;
 }
@@ -13,7 +13,7 @@ static bool turns(sf_dtype dtype)
  * of gradients. */
 static bool multiplies_types(sf_dtype a, sf_dtype b, sf_dtype c)
 {
-    if (turns(a) && turns(b))
+    if (transposes(a) && transposes(b))
         return (c == SF_F32 || c == SF_BF16) && (a != SF_F8E5M2 || b != SF_F8E5M2);
     bool is_narrow = a == SF_BF16 || a == SF_F16;
     return a == b && (a == SF_F32 || a == SF_F64 || is_narrow) &&
@@ -76,11 +76,12 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
  * run loops that their library does: a kernel of ours cannot follow it block by block. A product of 17 Gflop in TF32, both of whose factors are
  * summed over what lies apart, took 97 us on an H200 and 65 otherwise, and to turn one of 33 MB takes some 20. */
 #define CUDA_TARGET(may_round)                                                                     \
-    .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_again = 24,                    \
+    .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 24,               \
     .most_functions = 4, .asked_functions = 4, .few_passes = true, .follows = sf_cuda_follows,     \
     .in_flight = 2, .flight_bytes = 16 << 20, .align = 256, .multiplies = multiplies_types,        \
-    .turns = turns, .kernel = find_kernel, .attends = attends, .small_bytes = 16 << 20,            \
-    .scratch = scratch_bytes, .rounds = may_round, .turn_flops = 4e9, .turn_element = 1100,
+    .transposes = transposes, .kernel = find_kernel, .attends = attends, .small_bytes = 16 << 20,  \
+    .scratch = scratch_bytes, .rounds = may_round, .transpose_flops = 4e9,                         \
+    .transpose_element = 1100,
 
 const sf_target sf_target_cuda = {CUDA_TARGET(false)};
 const sf_target sf_target_cuda_tf32 = {CUDA_TARGET(true)};

@@ -44,14 +44,14 @@ static sf_status visit_exchanges(cuda *c, const frame *f, visitor *visit, void *
 /* The ranks */
 
 /* What a rank says of itself, by rank. */
-typedef struct company {
+typedef struct nccl_groups {
     bool shared; /* ranks may have a GPU together */
     uint64_t *ids[2];
     uint64_t *can;
     size_t capacity; /* of groups */
-} company;
+} nccl_groups;
 
-static bool has_own_gpus(const cuda *c, const company *y, const sf_group *group)
+static bool has_own_gpus(const cuda *c, const nccl_groups *y, const sf_group *group)
 {
     const int *ranks = sf_comm_group_ranks(group);
     int count = sf_comm_group_size(group);
@@ -77,7 +77,7 @@ static sf_nccl_group *find_group(const cuda *c, const sf_group *group, const sf_
 static sf_status note_group(cuda *c, void *context, const sf_inst *inst, const made *m,
                             sf_diag *diag)
 {
-    company *y = context;
+    nccl_groups *y = context;
     exchange *e = m->exchange;
     sf_collective_memory memory = sf_cuda_memory_of(inst, m);
     sf_group *group;
@@ -177,7 +177,7 @@ static void find_last(const frame *f)
     }
 }
 
-static sf_status ask_ranks(cuda *c, company *y, sf_diag *why, sf_diag *diag)
+static sf_status ask_ranks(cuda *c, nccl_groups *y, sf_diag *why, sf_diag *diag)
 {
     sf_comm *comm = c->collectives.comm;
     int size = sf_comm_size(comm);
@@ -202,7 +202,7 @@ static sf_status keep_out(cuda *c, void *context, const sf_inst *inst, const mad
 }
 
 /* Whether NCCL is to be used, on all ranks or none. What is missing is said where it would have been, by the first who misses it. */
-static sf_status find_groups(cuda *c, company *y, const sf_diag *why, sf_diag *diag, bool *any)
+static sf_status find_groups(cuda *c, nccl_groups *y, const sf_diag *why, sf_diag *diag, bool *any)
 {
     sf_comm *comm = c->collectives.comm;
     int size = sf_comm_size(comm), first = 0;
@@ -232,9 +232,9 @@ static sf_status order_puts(cuda *c, sf_diag *diag, bool *any)
     return SF_OK;
 }
 
-sf_status sf_cuda_find_company(cuda *c, sf_diag *diag)
+sf_status sf_cuda_find_nccl_groups(cuda *c, sf_diag *diag)
 {
-    company y = {0};
+    nccl_groups y = {0};
     bool any = false;
     if (!c->collectives.comm || sf_comm_size(c->collectives.comm) == 1)
         return SF_OK;

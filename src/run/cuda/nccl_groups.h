@@ -9,7 +9,7 @@
 #include "run/cuda/cuda.h"
 
 /* Before the second step, on all ranks: finds what goes by NCCL, if anything. */
-sf_status sf_cuda_find_company(cuda *c, sf_diag *diag);
+sf_status sf_cuda_find_nccl_groups(cuda *c, sf_diag *diag);
 
 /* What the collective is given, in memory of the device. */
 sf_collective_memory sf_cuda_memory_of(const sf_inst *inst, const made *m);

@@ -117,7 +117,7 @@ sf_status sf_cuda_end_step(cuda *c, sf_diag *diag)
     return table_of(c)->wait(c->device, diag);
 }
 
-void sf_cuda_leave_company(cuda *c)
+void sf_cuda_leave_nccl_groups(cuda *c)
 {
     sf_diag *unheard = sf_diag_new();
     await_note(c, unheard);

@@ -15,6 +15,6 @@ sf_status sf_cuda_settle(cuda *c, sf_diag *diag);
 sf_status sf_cuda_end_step(cuda *c, sf_diag *diag);
 
 /* Something has failed: what is under way ends, whatever it has brought, and this rank exchanges no more. */
-void sf_cuda_leave_company(cuda *c);
+void sf_cuda_leave_nccl_groups(cuda *c);
 
 #endif

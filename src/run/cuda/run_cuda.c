@@ -45,9 +45,9 @@ static sf_status run_while(cuda *c, const sf_inst *inst, const made *m, sf_diag 
         if (!nest->is_fixed[i] && m->out[i] != m->in[i])
             SF_TRY(
                 table_of(c)->copy(c->device, m->out[i], m->in[i], view_bytes(&inst->out[i]), diag));
-    for (int64_t i = 0; i < nest->turns; i++)
+    for (int64_t i = 0; i < nest->trips; i++)
         SF_TRY(sf_cuda_run(c, &m->bodies[1], diag));
-    while (nest->turns < 0) {
+    while (nest->trips < 0) {
         uint8_t goes_on;
         SF_TRY(sf_cuda_run(c, &m->bodies[0], diag));
         SF_TRY(sf_cuda_settle(c, diag));

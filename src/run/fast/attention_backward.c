@@ -113,10 +113,10 @@ static void attend_block(const share *s, int64_t first, int64_t rows, int64_t at
     sf_attend_product square = {
         .m = rows, .n = columns, .k = a->depth, .to = s->weights, .row = a->columns};
     square.x = q;
-    square.y = sf_attend_turned(k);
+    square.y = sf_attend_transposed(k);
     sf_attend_multiply(a, &square, s->products);
     square.x = dout;
-    square.y = sf_attend_turned(v);
+    square.y = sf_attend_transposed(v);
     square.to = s->slopes;
     sf_attend_multiply(a, &square, s->products);
     slope_rows(s, first, rows, at, columns);
@@ -124,10 +124,10 @@ static void attend_block(const share *s, int64_t first, int64_t rows, int64_t at
               slopes = sf_attend_narrow(a, s->slopes, rows, columns, s->narrow_slopes);
     sf_attend_product across = {
         .m = columns, .n = a->depth, .k = rows, .to = s->values, .row = a->depth, .adds = adds};
-    across.x = sf_attend_turned(weights);
+    across.x = sf_attend_transposed(weights);
     across.y = dout;
     sf_attend_multiply(a, &across, s->products);
-    across.x = sf_attend_turned(slopes);
+    across.x = sf_attend_transposed(slopes);
     across.y = q;
     across.to = s->keys;
     sf_attend_multiply(a, &across, s->products);

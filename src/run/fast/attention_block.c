@@ -42,7 +42,7 @@ sf_matrix sf_attend_places(const sf_attend *a, const sf_tensor *tensor, int64_t 
         .data = (char *)tensor->data + at * a->width, .dtype = a->dtype, .row = row, .column = 1};
 }
 
-sf_matrix sf_attend_turned(sf_matrix x)
+sf_matrix sf_attend_transposed(sf_matrix x)
 {
     return (sf_matrix){.data = x.data, .dtype = x.dtype, .row = x.column, .column = x.row};
 }

@@ -30,7 +30,7 @@ sf_attend sf_attend_of(const sf_op *op, int64_t rows, int64_t columns);
 /* Places [first, ..) of a pair of a tensor [batch, place, head, depth], as a matrix of places by depth. */
 sf_matrix sf_attend_places(const sf_attend *a, const sf_tensor *tensor, int64_t pair,
                            int64_t first);
-sf_matrix sf_attend_turned(sf_matrix x);
+sf_matrix sf_attend_transposed(sf_matrix x);
 
 /* to (m x n floats, `row` apart) = x (m x k) y (k x n), or added to it. */
 typedef struct sf_attend_product {

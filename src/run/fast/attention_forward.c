@@ -80,7 +80,7 @@ static void attend_block(const rows *b)
                                                 .n = count,
                                                 .k = a->depth,
                                                 .x = queries,
-                                                .y = sf_attend_turned(keys),
+                                                .y = sf_attend_transposed(keys),
                                                 .to = b->scores,
                                                 .row = a->columns},
                            b->products);

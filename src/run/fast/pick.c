@@ -27,7 +27,7 @@ static int look_up_value(const trial *t, sf_value value)
     return UNKNOWN;
 }
 
-static sf_relation turned_relation(sf_relation relation)
+static sf_relation transposed_relation(sf_relation relation)
 {
     static const sf_relation other[] = {
         [SF_LESS] = SF_GREATER,         [SF_EQUAL] = SF_EQUAL,
@@ -57,11 +57,11 @@ static int compares_arguments(const trial *t, const sf_node *node, int a, int b)
     else if (a == VALUE && b == NEXT_VALUE)
         relation = t->value;
     else if (a == NEXT_VALUE && b == VALUE)
-        relation = turned_relation(t->value);
+        relation = transposed_relation(t->value);
     else if (a == INDEX && b == NEXT_INDEX)
         relation = t->index;
     else if (a == NEXT_INDEX && b == INDEX)
-        relation = turned_relation(t->index);
+        relation = transposed_relation(t->index);
     else
         return UNKNOWN;
     bool ordered = relation <= SF_GREATER, negated = strcmp(direction, "NE") == 0;

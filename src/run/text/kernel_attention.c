@@ -30,9 +30,9 @@ static int shared_bytes(pass which, bool wide, int rows, int64_t depth)
 {
     enum { TILE = 64 * 128, FLOATS = 2 * 2 * 64 * 4 };
     int matrix = (int)(depth * (wide ? 4 : 2) + 127) / 128 * TILE;
-    int turned = wide ? (int)(depth + 63) / 64 * 2 * TILE : 0;
+    int transposed = wide ? (int)(depth + 63) / 64 * 2 * TILE : 0;
     int factors = which != FORWARD ? 2 : wide ? 1 : 0;
-    return 2 * (2 * matrix + (which == KEYS ? 2 : 1) * turned) + rows / 64 * factors * matrix +
+    return 2 * (2 * matrix + (which == KEYS ? 2 : 1) * transposed) + rows / 64 * factors * matrix +
            FLOATS;
 }
 
@@ -135,9 +135,9 @@ static named turn(sf_calling *c, const char *name, uint32_t index)
     enum { TURN_THREADS = 256 };
     const sf_type *type = c->op->in[index];
     int64_t lines = (type->dims[1] + 63) / 64, pairs = type->dims[0] * type->dims[2];
-    named turned = scratch_of(c, name, pairs * type->dims[3] * lines * 64 * 4);
+    named transposed = scratch_of(c, name, pairs * type->dims[3] * lines * 64 * 4);
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_IN, .index = index});
-    sf_write_param(c->w, turned.param);
+    sf_write_param(c->w, transposed.param);
     SF_PUT(c,
            "{\nenum { DEPTH = %" PRId64 ", HEADS = %" PRId64 ", PLACES = %" PRId64
            " };\nchar *from = p0, *to = p1;\n",
@@ -146,7 +146,7 @@ static named turn(sf_calling *c, const char *name, uint32_t index)
     sf_buf_puts(c->out, "#else\n}\n#endif\n");
     c->w->module->has_attention = true;
     sf_write_launch(c->w, lines * pairs, TURN_THREADS, false);
-    return turned;
+    return transposed;
 }
 
 static bool is_wide(const sf_calling *c)

@@ -31,15 +31,15 @@ void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, boo
 }
 
 /* The kernels of bunches, too: those of the program if no two buffers stand in the same memory. */
-static void write_program_bunches(sf_kernels *module, const sf_program *p, sf_code **codes)
+static void write_program_launches(sf_kernels *module, const sf_program *p, sf_code **codes)
 {
-    const uint32_t *firsts = sf_bunches_of(p, NULL, &module->arena);
+    const uint32_t *firsts = sf_fused_launches_of(p, NULL, &module->arena);
     for (uint32_t i = 0, end; i < p->ninsts; i = end) {
-        sf_bunch *bunches;
+        sf_fused_launch *fused_launches;
         for (end = i + 1; end < p->ninsts && firsts[end] == i;)
             end++;
         if (end - i > 1)
-            sf_write_bunches(module, &module->arena, codes + i, end - i, &bunches);
+            sf_write_fused_launches(module, &module->arena, codes + i, end - i, &fused_launches);
     }
 }
 
@@ -57,7 +57,7 @@ int64_t sf_write_program(sf_kernels *module, const sf_program *p, bool library)
             most = inner > most ? inner : most;
         }
     }
-    write_program_bunches(module, p, codes);
+    write_program_launches(module, p, codes);
     return most;
 }
 

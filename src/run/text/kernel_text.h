@@ -79,13 +79,13 @@ typedef struct sf_code {
 
 /* Instructions that touch nothing that another of them writes (prog/fused_launch.h), launched as one: blocks are dealt out among
  * them, and the table has the parameters of each, one behind the other. */
-typedef struct sf_bunch {
+typedef struct sf_fused_launch {
     sf_launch launch; /* of all; what its parameter is follows from the others */
     uint32_t count;
     const uint32_t *
         members; /* instructions, by their numbers in the list that was given; the first stands first there */
     const sf_launch *launches; /* and theirs */
-} sf_bunch;
+} sf_fused_launch;
 
 /* One kernel being written: its parameters are called p0, p1, ... in the order in which they are added. */
 typedef struct sf_writer {
@@ -147,8 +147,8 @@ void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, boo
 
 /* Instructions of a bunch, by their code: as few launches as there can be. Returns how many of these have several; those that are
  * in none are launched alone. */
-size_t sf_write_bunches(sf_kernels *module, sf_arena *arena, sf_code *const *codes, uint32_t count,
-                        sf_bunch **out);
+size_t sf_write_fused_launches(sf_kernels *module, sf_arena *arena, sf_code *const *codes,
+                               uint32_t count, sf_fused_launch **out);
 
 /* All kernels of a program, those of bodies too; returns the most scratch memory that an instruction works in. */
 int64_t sf_write_program(sf_kernels *module, const sf_program *program, bool library);

@@ -46,7 +46,7 @@ static void find_levels(emitter *e)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
         const sf_loop_step *step = &e->loop->steps[i];
-        bool one = true, turned = e->shape == TURNED;
+        bool one = true, transposed = e->shape == TURNED;
         for (int j = 0; j < text_operand_count(step); j++) {
             uint32_t from = e->operands[j][i];
             int after = e->level[from] + (e->loop->steps[from].kind == SF_STEP_FOLD);
@@ -54,11 +54,11 @@ static void find_levels(emitter *e)
             one = one && e->is_one[from];
         }
         if (step->kind == SF_STEP_LOAD || step->kind == SF_STEP_INDEX)
-            one = (e->loop->accesses[step->access].is_row && !turned) ||
+            one = (e->loop->accesses[step->access].is_row && !transposed) ||
                   e->loop->accesses[step->access].strides[e->along] == 0;
         bool of_row = step->is_row || step->kind == SF_STEP_FOLD || step->kind == SF_STEP_EXPAND;
-        one = one && !(turned && step->kind == SF_STEP_FOLD);
-        e->is_one[i] = e->vector == 1 || one || (of_row && !turned);
+        one = one && !(transposed && step->kind == SF_STEP_FOLD);
+        e->is_one[i] = e->vector == 1 || one || (of_row && !transposed);
     }
 }
 
@@ -89,8 +89,8 @@ void text_look(emitter *e)
 static bool suits_vector(const emitter *e, int vector)
 {
     const sf_loop *loop = e->loop;
-    bool turned = e->shape == TURNED;
-    int bytes = turned ? 16 : 32;
+    bool transposed = e->shape == TURNED;
+    int bytes = transposed ? 16 : 32;
     if (loop->dims[e->along] % vector != 0)
         return false;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
@@ -100,7 +100,7 @@ static bool suits_vector(const emitter *e, int vector)
             continue;
         const sf_access *access = &loop->accesses[step->access];
         const sf_view *view = loads ? &e->inst->in[access->view] : &e->inst->out[access->view];
-        if ((access->is_row && !turned) || (access->strides[e->along] == 0 && loads))
+        if ((access->is_row && !transposed) || (access->strides[e->along] == 0 && loads))
             continue;
         if (access->strides[e->along] != 1 || view->offset % vector != 0 ||
             vector * width_of(access->dtype) > bytes)

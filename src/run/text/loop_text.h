@@ -113,7 +113,7 @@ void text_each_element(emitter *e);
 int text_crossed_dim(const sf_loop *loop); /* -1: it is not crossed */
 void text_crossed(emitter *e);
 void text_rows(emitter *e);
-bool text_is_turned(const sf_loop *loop);
-void text_turned(emitter *e);
+bool text_is_transposed(const sf_loop *loop);
+void text_transposed(emitter *e);
 
 #endif

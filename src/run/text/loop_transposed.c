@@ -31,7 +31,7 @@ static int64_t neighbours(const sf_loop *loop, const sf_access *access)
 }
 
 /* What is loaded and stored of elements has its neighbours along the last dimensions of rows. */
-bool text_is_turned(const sf_loop *loop)
+bool text_is_transposed(const sf_loop *loop)
 {
     bool has_neighbours = false;
     if (loop->split == 0 || loop->split == loop->rank || loop->columns < 2 * LEAST_HIGH)
@@ -128,7 +128,7 @@ static void put_ready(emitter *e)
     }
 }
 
-void text_turned(emitter *e)
+void text_transposed(emitter *e)
 {
     const sf_loop *loop = e->loop;
     int levels = 0;

@@ -10,7 +10,7 @@ enum { TILE = 32, TILE_ROWS = 8, THREADS = TILE * TILE_ROWS };
  * less that. */
 typedef struct seen {
     int64_t size, low, extent, stride;
-    bool turned;
+    bool transposed;
 } seen;
 
 static seen all_of(int64_t extent, int64_t stride)
@@ -28,19 +28,19 @@ static void see_image(sf_image *image, int spatial, bool is_result, const seen *
     for (int d = m->rank - 1; d >= 0; d--) {
         const seen *s = d == 0 ? outer : d <= spatial ? &space[d - 1] : inner;
         int64_t from = s->stride, to = packed;
-        bool plain = s->size == s->extent && s->low == 0 && !s->turned;
+        bool plain = s->size == s->extent && s->low == 0 && !s->transposed;
         image->is_moved = image->is_moved || !plain || (s->size != 1 && from != to);
         m->dims[d] = (sf_move_dim){.size = s->size,
                                    .extent = s->extent,
-                                   .first = s->turned ? s->extent - 1 + s->low : -s->low,
-                                   .turned = s->turned,
+                                   .first = s->transposed ? s->extent - 1 + s->low : -s->low,
+                                   .transposed = s->transposed,
                                    .from = from,
                                    .to = to};
         if (is_result)
             m->dims[d] = (sf_move_dim){.size = s->extent,
                                        .extent = s->size,
-                                       .first = s->turned ? s->extent - 1 + s->low : s->low,
-                                       .turned = s->turned,
+                                       .first = s->transposed ? s->extent - 1 + s->low : s->low,
+                                       .transposed = s->transposed,
                                        .from = to,
                                        .to = from};
         if (d > 0 && d <= spatial)
@@ -117,7 +117,7 @@ static bool as_forward(const sf_conv *g, sf_convolve *c)
         s.x[d] = bordered(p->lhs, p->lhs_stride, p->low, (p->window - 1) * p->dilation + 1,
                           p->stride, p->out, &c->pad[d]);
         s.w[d] = all_of(p->window, p->rhs_stride);
-        s.w[d].turned = p->reversed;
+        s.w[d].transposed = p->reversed;
         s.y[d] = all_of(p->out, p->out_stride);
     }
     seen batches[2] = {all_of(g->batch, g->lhs_batch), all_of(g->batch, g->out_batch)};
@@ -148,7 +148,7 @@ static bool as_data(const sf_conv *g, sf_convolve *c)
         c->dilation[d] = p->dilation;
         s.x[d] = bordered(p->out, p->out_stride, low, reach, p->base, p->lhs, &c->pad[d]);
         s.w[d] = all_of(p->window, p->rhs_stride);
-        s.w[d].turned = !p->reversed;
+        s.w[d].transposed = !p->reversed;
         s.y[d] = all_of(p->lhs, p->lhs_stride);
     }
     seen batches[2] = {all_of(g->batch, g->out_batch), all_of(g->batch, g->lhs_batch)};
@@ -178,7 +178,7 @@ static bool as_filter(const sf_conv *g, sf_convolve *c)
         s.x[d] = bordered(p->lhs, p->lhs_stride, p->low, (p->out - 1) * p->stride + 1, p->dilation,
                           p->window, &c->pad[d]);
         s.y[d] = all_of(p->window, p->rhs_stride);
-        s.y[d].turned = p->reversed;
+        s.y[d].transposed = p->reversed;
         s.w[d] = all_of(p->out, p->out_stride);
     }
     seen batches[2] = {all_of(g->channels, g->lhs_feature), all_of(g->channels, g->rhs_input)};
@@ -192,7 +192,7 @@ static bool as_filter(const sf_conv *g, sf_convolve *c)
 }
 
 /* The elements of lhs stand apart: it is y, rhs is x, and the result is turned. */
-static bool as_turned_filter(const sf_conv *g, sf_convolve *c)
+static bool as_transposed_filter(const sf_conv *g, sf_convolve *c)
 {
     spaces s = {0};
     if (g->feature_groups > 1 || g->batch_groups > 1)
@@ -210,7 +210,7 @@ static bool as_turned_filter(const sf_conv *g, sf_convolve *c)
                           &c->pad[d]);
         s.y[d] = all_of(p->lhs, p->lhs_stride);
         s.w[d] = all_of(p->out, p->out_stride);
-        s.w[d].turned = true;
+        s.w[d].transposed = true;
     }
     seen batches[2] = {all_of(g->channels, g->rhs_input), all_of(g->channels, g->lhs_feature)};
     seen in[2] = {channels(c, g->features, g->rhs_output),
@@ -307,7 +307,7 @@ bool sf_convolve_of(const sf_conv *g, sf_convolve *c)
     if (c->is_product)
         return true;
     if (window > result)
-        return apart ? as_turned_filter(g, c) : as_filter(g, c);
+        return apart ? as_transposed_filter(g, c) : as_filter(g, c);
     return apart ? as_data(g, c) : as_forward(g, c);
 }
 
@@ -330,7 +330,7 @@ static void put_source(sf_writer *w, const sf_move *m)
         const sf_move_dim *p = &m->dims[d];
         PUT("{ s64 s = %" PRId64 "ll %c i%d; inside = inside && s >= 0 && s < %" PRId64
             "; from += s * (%" PRId64 "ll); }\n",
-            p->first, p->turned ? '-' : '+', d, p->extent, p->from);
+            p->first, p->transposed ? '-' : '+', d, p->extent, p->from);
     }
 }
 

@@ -23,7 +23,7 @@ typedef enum sf_convolve_kind {
  *     to[i] = from[turned ? first - i : first + i], or zero where that is not within 0 .. extent - 1 */
 typedef struct sf_move_dim {
     int64_t size, extent, first;
-    bool turned;
+    bool transposed;
     int64_t from, to; /* strides in elements */
 } sf_move_dim;
 

@@ -91,7 +91,7 @@ static void put_text(sf_buf *out, const sf_launch *launch, uint32_t count, uint3
                   launch->blocks, launch->kernel->body, launch->blocks * count);
 }
 
-static sf_bunch write_picked(const picking *p, sf_kernels *module, sf_arena *arena)
+static sf_fused_launch write_picked(const picking *p, sf_kernels *module, sf_arena *arena)
 {
     sf_launch *launches = SF_ARRAY(arena, p->nmembers, sf_launch);
     sf_code code = {0};
@@ -112,14 +112,15 @@ static sf_bunch write_picked(const picking *p, sf_kernels *module, sf_arena *are
     sf_buf_puts(&w.body, "}\n");
     sf_write_launch(&w, blocks, threads, false);
     sf_buf_free(&w.body);
-    return (sf_bunch){.launch = code.launches[0],
-                      .count = p->nmembers,
-                      .members = sf_arena_copy(arena, p->members, p->nmembers * sizeof *p->members),
-                      .launches = launches};
+    return (sf_fused_launch){.launch = code.launches[0],
+                             .count = p->nmembers,
+                             .members =
+                                 sf_arena_copy(arena, p->members, p->nmembers * sizeof *p->members),
+                             .launches = launches};
 }
 
-size_t sf_write_bunches(sf_kernels *module, sf_arena *arena, sf_code *const *codes, uint32_t count,
-                        sf_bunch **out)
+size_t sf_write_fused_launches(sf_kernels *module, sf_arena *arena, sf_code *const *codes,
+                               uint32_t count, sf_fused_launch **out)
 {
     sf_arena scratch = {0};
     size_t nbunches = 0, capacity = 0;
@@ -135,8 +136,8 @@ size_t sf_write_bunches(sf_kernels *module, sf_arena *arena, sf_code *const *cod
         pick(&p, i);
         p.is_taken[i] = true; /* even where it is too large for a table */
         if (p.nmembers > 1) {
-            sf_bunch bunch = write_picked(&p, module, arena);
-            SF_PUSH(arena, *out, nbunches, capacity, bunch);
+            sf_fused_launch fused = write_picked(&p, module, arena);
+            SF_PUSH(arena, *out, nbunches, capacity, fused);
         }
     }
     sf_arena_free(&scratch);

@@ -119,7 +119,7 @@ static shape shape_of(const sf_loop *loop)
     bool gathers = false;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         if (loop->steps[i].kind == SF_STEP_FOLD)
-            return text_is_turned(loop) ? TURNED : ROWS;
+            return text_is_transposed(loop) ? TURNED : ROWS;
         gathers = gathers || loop->steps[i].kind == SF_STEP_GATHER;
     }
     return gathers ? COLUMNS : text_crossed_dim(loop) >= 0 ? CROSSED : EACH;
@@ -142,7 +142,7 @@ void sf_write_loop(sf_writer *w, const sf_inst *inst)
     else if (e.shape == CROSSED)
         text_crossed(&e);
     else if (e.shape == TURNED)
-        text_turned(&e);
+        text_transposed(&e);
     else if (e.shape == ROWS)
         text_rows(&e);
     else

@@ -87,7 +87,7 @@ static sf_status add_use(standing *s, const axis_end *end, const sf_type *type, 
         usage[k] = 0;
         if (choice_counts(port, k, which) &&
             axis_fit(s->b, type, &end->others, port->shares[(size_t)k * port->stride], &layout))
-            usage[k] = (int64_t)sf_piece_bytes(type, &layout, s->b->mesh);
+            usage[k] = (int64_t)sf_shard_bytes(type, &layout, s->b->mesh);
         most = usage[k] > most ? usage[k] : most;
     }
     return most > 0 && from <= to ? sf_problem_add_use(s->problem, port->variable, from,

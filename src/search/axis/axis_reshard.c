@@ -20,14 +20,14 @@ bool axis_fit(const axis_builder *b, const sf_type *type, const sf_layout *other
 {
     const sf_mesh *mesh = b->mesh;
     *out = *others;
-    for (bool again = share.kind == SF_SPLIT; again;) {
-        again = false;
+    for (bool recomputed = share.kind == SF_SPLIT; recomputed;) {
+        recomputed = false;
         for (int a = 0; a < mesh->naxes; a++) {
             const sf_share *other = &others->axes[a];
             if (other->kind == SF_SPLIT && other->dim == share.dim &&
                 other->period == share.period && mesh->axes[a].size > 1) {
                 share.period /= mesh->axes[a].size;
-                again = true;
+                recomputed = true;
             }
         }
     }
@@ -47,14 +47,14 @@ axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from, 
         if (m->type == type && m->together == together && sf_layout_equal(&m->from, from) &&
             sf_layout_equal(&m->to, to))
             return m->way;
-    sf_move_cost *cost = together ? sf_move_seconds_together : sf_move_seconds;
+    sf_reshard_cost *cost = together ? sf_move_seconds_together : sf_move_seconds;
     sf_path path;
     axis_way way = {.seconds = HUGE_VAL};
     if (sf_reshard(b->mesh, type, from, to, cost, (void *)(uintptr_t)b->costs, &path)) {
         way.seconds = path.cost;
         for (int i = 0; i < path.count; i++)
-            way.sends = way.sends ||
-                        (path.moves[i].kind != SF_MOVE_SLICE && path.moves[i].kind != SF_MOVE_MASK);
+            way.sends = way.sends || (path.reshards[i].kind != SF_RESHARD_SLICE &&
+                                      path.reshards[i].kind != SF_RESHARD_MASK);
     }
     moved *fresh = SF_NEW(&b->cache->arena, moved);
     *fresh = (moved){type, *from, *to, together, way, *slot};

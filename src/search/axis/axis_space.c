@@ -180,7 +180,7 @@ static void reach_tensors(spreading *s, const sf_node *node, const sf_strategy *
                      sf_strategy_share(&a->op, &a->factoring, strategy, (int)t));
 }
 
-static void spread_to_reader(spreading *s, const sf_node *node, uint32_t tensor, sf_share share)
+static void propagate_to_reader(spreading *s, const sf_node *node, uint32_t tensor, sf_share share)
 {
     applied *a = s->ops[node->id];
     sf_strategy strategy;
@@ -200,9 +200,9 @@ static void spread_shares(spreading *s)
         visit at = s->queue[s->head++];
         const sf_node *maker = sf_maker(s->graph, at.value);
         if (maker)
-            spread_to_reader(s, maker, maker->noperands + (at.value - maker->result), at.share);
+            propagate_to_reader(s, maker, maker->noperands + (at.value - maker->result), at.share);
         for (uint32_t u = s->first_use[at.value]; u < s->first_use[at.value + 1]; u++)
-            spread_to_reader(s, s->graph->nodes[s->uses[u].node], s->uses[u].operand, at.share);
+            propagate_to_reader(s, s->graph->nodes[s->uses[u].node], s->uses[u].operand, at.share);
     }
 }
 

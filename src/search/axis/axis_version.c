@@ -209,7 +209,7 @@ static int slack_flags(const axis_builder *b, sf_value value)
 
 /* Whether there are more like it to go together with: gradients, where they are reduced in the plan at hand. New
  * state is gathered together, too, but of what costs next to nothing the whole is simpler. */
-static bool has_company(const axis_builder *b, sf_value value)
+static bool has_nccl_groups(const axis_builder *b, sf_value value)
 {
     const uint8_t *known = b->options->value_exposed;
     return b->efforts->gradient[value] && known && known[value] != SF_EXPOSED_UNKNOWN;
@@ -220,16 +220,17 @@ void axis_add_edges(axis_builder *b, sf_value value)
     if (b->readers->first[value + 1] == b->readers->first[value])
         return;
     const sf_type *type = sf_type_of(b->graph, value);
-    int moves = can_move(b, value) ? AXIS_MOVES : 0;
-    moves |= has_company(b, value) ? AXIS_TOGETHER : 0;
-    int first = moves | slack_flags(b, value);
+    int reshards = can_move(b, value) ? AXIS_MOVES : 0;
+    reshards |= has_nccl_groups(b, value) ? AXIS_TOGETHER : 0;
+    int first = reshards | slack_flags(b, value);
     axis_end made = axis_made(b, value), from = made;
-    const axis_version *kept = (moves & AXIS_MOVES) ? axis_find_version(b, &made, AXIS_KEPT) : NULL;
+    const axis_version *kept =
+        (reshards & AXIS_MOVES) ? axis_find_version(b, &made, AXIS_KEPT) : NULL;
     if (kept) {
         sf_layout layout = kept_layout(b, value, &made);
         from = end_at_version(kept, &layout);
         axis_add_edge(b, &made, &from, type, first | AXIS_KEEPS);
-        first = moves;
+        first = reshards;
     }
     axis_end phases[SF_PHASE_COUNT];
     bool has_phase[SF_PHASE_COUNT] = {0};
@@ -237,7 +238,7 @@ void axis_add_edges(axis_builder *b, sf_value value)
         axis_end reader = axis_read(b, b->readers->at[u]);
         int phase = (int)axis_phase(b, b->readers->at[u]);
         const axis_version *version =
-            (moves & AXIS_MOVES) ? axis_find_version(b, &made, phase) : NULL;
+            (reshards & AXIS_MOVES) ? axis_find_version(b, &made, phase) : NULL;
         if (!version) {
             axis_add_edge(b, &from, &reader, type, first);
             continue;
@@ -248,6 +249,6 @@ void axis_add_edges(axis_builder *b, sf_value value)
             axis_add_edge(b, &from, &phases[phase], type, first);
             has_phase[phase] = true;
         }
-        axis_add_edge(b, &phases[phase], &reader, type, moves);
+        axis_add_edge(b, &phases[phase], &reader, type, reshards);
     }
 }

@@ -29,6 +29,6 @@
 
 /* `costs` is of the plan's mesh. `see` may be NULL. SF_EINPUT where a layout cannot become another. */
 sf_status sf_estimate_plan(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
-                           sf_see_move *see, void *context, sf_diag *diag, sf_price *out);
+                           sf_see_reshard *see, void *context, sf_diag *diag, sf_price *out);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct storage {
 
 typedef struct standing {
     const sf_efforts *efforts;
-    const sf_moves *moves;
+    const sf_reshards *reshards;
     const sf_mesh *mesh;
     sf_arena *arena;
     const uint32_t *moments;
@@ -40,8 +40,8 @@ static void add_storage(standing *s, double bytes, sf_memory_kind kind, uint32_t
 
 static double version_bytes(const standing *s, uint32_t version)
 {
-    const sf_value_version *v = &s->moves->versions[version];
-    return sf_piece_bytes(sf_type_of(s->efforts->graph, v->value), v->layout, s->mesh);
+    const sf_value_version *v = &s->reshards->versions[version];
+    return sf_shard_bytes(sf_type_of(s->efforts->graph, v->value), v->layout, s->mesh);
 }
 
 static uint32_t moment_of(const sf_node_effort *effort)
@@ -52,18 +52,18 @@ static uint32_t moment_of(const sf_node_effort *effort)
 /* Backwards over the steps: what a view shows is read as long as the view is, what is moved until it is. */
 static void find_last_moments(standing *s)
 {
-    const sf_moves *m = s->moves;
+    const sf_reshards *m = s->reshards;
     const sf_efforts *f = s->efforts;
     s->last = SF_ARRAY(s->arena, m->nversions, uint32_t);
     for (uint32_t i = 0; i < f->graph->top->nresults; i++)
         s->last[m->versions[m->results[i]].same] = s->end;
     for (size_t i = m->nsteps; i-- > 0;) {
         uint32_t index = m->steps[i].index;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            uint32_t *last = &s->last[m->versions[move->from].same];
-            bool shows = move->kind == SF_MOVE_SLICE;
-            *last = later_moment(*last, shows ? s->last[move->to] : s->moments[index]);
+        if (m->steps[i].is_reshard) {
+            const sf_resharding *reshard = &m->reshards[index];
+            uint32_t *last = &s->last[m->versions[reshard->from].same];
+            bool shows = reshard->kind == SF_RESHARD_SLICE;
+            *last = later_moment(*last, shows ? s->last[reshard->to] : s->moments[index]);
             continue;
         }
         const sf_node *node = f->graph->nodes[index];
@@ -87,7 +87,7 @@ static sf_memory_kind kind_of_value(const standing *s, sf_value value, sf_memory
 static void add_made_version(standing *s, sf_value value, const bool *is_moved)
 {
     const sf_efforts *f = s->efforts;
-    uint32_t version = s->moves->made[value];
+    uint32_t version = s->reshards->made[value];
     const sf_node *maker = sf_maker(f->graph, value);
     if (version == SF_NONE || f->place[value] != value || !maker)
         return;
@@ -109,27 +109,27 @@ static void add_made_version(standing *s, sf_value value, const bool *is_moved)
 /* An all-reduce is done in place, a slice is a view. What the state of the next step is goes into its place. */
 static void add_moved(standing *s, uint32_t index, const bool *is_state)
 {
-    const sf_moving *move = &s->moves->moves[index];
-    uint32_t moment = s->moments[index], last = s->last[move->to];
-    if (move->kind == SF_MOVE_SLICE || s->efforts->place[move->value] == SF_NONE)
+    const sf_resharding *reshard = &s->reshards->reshards[index];
+    uint32_t moment = s->moments[index], last = s->last[reshard->to];
+    if (reshard->kind == SF_RESHARD_SLICE || s->efforts->place[reshard->value] == SF_NONE)
         return;
-    sf_copies copies = sf_copies_of(s->efforts, s->moves, move);
+    sf_copies copies = sf_copies_of(s->efforts, s->reshards, reshard);
     if (copies.before > 0)
         add_storage(s, copies.before, SF_MEMORY_MOVED, moment, moment);
-    bool in_place = move->kind == SF_MOVE_REDUCE && copies.before <= 0;
-    if (!is_state[move->to])
-        add_storage(s, move->after, kind_of_value(s, move->value, SF_MEMORY_MOVED),
+    bool in_place = reshard->kind == SF_RESHARD_REDUCE && copies.before <= 0;
+    if (!is_state[reshard->to])
+        add_storage(s, reshard->after, kind_of_value(s, reshard->value, SF_MEMORY_MOVED),
                     in_place ? moment + 1 : moment, last);
 }
 
 static void find_storages(standing *s)
 {
     const sf_graph *graph = s->efforts->graph;
-    const sf_moves *m = s->moves;
+    const sf_reshards *m = s->reshards;
     bool *is_moved = SF_ARRAY(s->arena, m->nversions, bool);
     bool *is_state = SF_ARRAY(s->arena, m->nversions, bool);
-    for (size_t i = 0; i < m->nmoves; i++)
-        is_moved[m->versions[m->moves[i].from].same] = true;
+    for (size_t i = 0; i < m->nreshards; i++)
+        is_moved[m->versions[m->reshards[i].from].same] = true;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         uint32_t version = m->made[graph->top->arguments[i]];
         add_storage(s, version_bytes(s, version), sf_memory_kind_of(graph->arguments[i].role), 0,
@@ -139,7 +139,7 @@ static void find_storages(standing *s)
     }
     for (size_t v = 0; v < graph->nvalues; v++)
         add_made_version(s, (sf_value)v, is_moved);
-    for (uint32_t i = 0; i < m->nmoves; i++)
+    for (uint32_t i = 0; i < m->nreshards; i++)
         add_moved(s, i, is_state);
 }
 
@@ -167,12 +167,12 @@ static int64_t to_bytes(double bytes)
     return bytes < 0x1p62 ? (int64_t)bytes : INT64_MAX;
 }
 
-void sf_estimate_memory(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
-                        sf_arena *arena, sf_price *out)
+void sf_estimate_memory(const sf_efforts *efforts, const sf_reshards *reshards,
+                        const uint32_t *moments, sf_arena *arena, sf_price *out)
 {
     standing s = {.efforts = efforts,
-                  .moves = moves,
-                  .mesh = &moves->plan->mesh,
+                  .reshards = reshards,
+                  .mesh = &reshards->plan->mesh,
                   .arena = arena,
                   .moments = moments,
                   .end = sf_moment(efforts->ninsts, SF_BEHIND_ALL)};

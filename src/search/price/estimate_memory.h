@@ -8,7 +8,7 @@
 
 /* Sets memory and by_kind. `moments` is by move (search/price/estimate_time.h), the arena for what is needed
  * meanwhile. */
-void sf_estimate_memory(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
-                        sf_arena *arena, sf_price *out);
+void sf_estimate_memory(const sf_efforts *efforts, const sf_reshards *reshards,
+                        const uint32_t *moments, sf_arena *arena, sf_price *out);
 
 #endif

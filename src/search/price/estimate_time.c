@@ -25,7 +25,7 @@ typedef struct queue {
 
 typedef struct walk {
     const sf_efforts *efforts;
-    const sf_moves *moves;
+    const sf_reshards *reshards;
     const sf_mesh *mesh;
     const sf_costs *costs;
     sf_arena *arena;
@@ -69,11 +69,11 @@ static void add_compute(walk *w, double seconds)
     w->compute += seconds;
 }
 
-static int64_t take_off(walk *w, const sf_moving *move, double bytes)
+static int64_t take_off(walk *w, const sf_resharding *reshard, double bytes)
 {
     double seconds =
-        sf_costs_collective(w->costs, sf_move_collective(move->kind), move->axes, bytes);
-    double start = sf_links_take(&w->links, w->costs, move->axes, w->now, seconds);
+        sf_costs_collective(w->costs, sf_reshard_collective(reshard->kind), reshard->axes, bytes);
+    double start = sf_links_take(&w->links, w->costs, reshard->axes, w->now, seconds);
     sf_timing taken = {.start = start, .end = start + seconds, .bytes = bytes};
     SF_PUSH(w->arena, w->flights, w->nflights, w->flight_capacity, taken);
     return (int64_t)w->nflights - 1;
@@ -89,11 +89,11 @@ static bool is_shown_by_view(const walk *w, const sf_node *node)
 /* The flight behind a version: of the move that makes it, or of what a view is a view of. */
 static int64_t flight_behind(const walk *w, uint32_t version)
 {
-    const sf_moves *m = w->moves;
-    uint32_t at = m->versions[version].same, move = m->versions[at].move;
-    if (move != SF_NONE) {
-        uint32_t bucket = m->moves[move].bucket;
-        return bucket == SF_NONE ? w->by_move[move] : w->by_bucket[bucket];
+    const sf_reshards *m = w->reshards;
+    uint32_t at = m->versions[version].same, reshard = m->versions[at].reshard;
+    if (reshard != SF_NONE) {
+        uint32_t bucket = m->reshards[reshard].bucket;
+        return bucket == SF_NONE ? w->by_move[reshard] : w->by_bucket[bucket];
     }
     const sf_node *maker = sf_maker(w->efforts->graph, m->versions[at].value);
     int64_t found = NONE;
@@ -107,57 +107,57 @@ static int64_t flight_behind(const walk *w, uint32_t version)
 /* Whether the version is there now: nothing that it needs is under way, or put off. */
 static bool is_there(const walk *w, uint32_t version)
 {
-    const sf_value_version *v = &w->moves->versions[w->moves->versions[version].same];
+    const sf_value_version *v = &w->reshards->versions[w->reshards->versions[version].same];
     const sf_node *maker = sf_maker(w->efforts->graph, v->value);
-    int64_t behind = flight_behind(w, version);
-    if (behind == UNBEGUN || (behind >= 0 && w->flights[behind].end > w->now))
+    int64_t after = flight_behind(w, version);
+    if (after == UNBEGUN || (after >= 0 && w->flights[after].end > w->now))
         return false;
-    return v->move != SF_NONE || !maker || !w->is_late[maker->id];
+    return v->reshard != SF_NONE || !maker || !w->is_late[maker->id];
 }
 
 /* Moves */
 
 /* What a collective sends is copied when it is made, what it leaves where it is first read. */
-static void copy_around(walk *w, const sf_moving *move)
+static void copy_around(walk *w, const sf_resharding *reshard)
 {
-    sf_copies copies = sf_copies_of(w->efforts, w->moves, move);
+    sf_copies copies = sf_copies_of(w->efforts, w->reshards, reshard);
     add_compute(w, sf_copy_seconds(w->costs, copies.before));
-    bool second = move->wanted != SF_NONE && w->is_second[move->wanted];
-    w->more[second][sf_reading_inst(w->efforts, move)] += 2 * copies.behind;
+    bool second = reshard->wanted != SF_NONE && w->is_second[reshard->wanted];
+    w->more[second][sf_reading_inst(w->efforts, reshard)] += 2 * copies.after;
 }
 
 /* Whether it is sent before all that the update sends, as ranks send in the order of the text. */
-static bool is_earlier(const sf_moving *move)
+static bool is_earlier(const sf_resharding *reshard)
 {
-    return move->phase != SF_UPDATE && !sf_is_local_move(move->kind);
+    return reshard->phase != SF_UPDATE && !sf_is_local_reshard(reshard->kind);
 }
 
 /* A bucket takes off when its last member is there. */
-static void fill_bucket(walk *w, const sf_moving *move)
+static void fill_bucket(walk *w, const sf_resharding *reshard)
 {
-    const sf_bucket *bucket = &w->moves->buckets[move->bucket];
-    int64_t *needs = &w->bucket_needs[move->bucket];
-    *needs = later_of(w, *needs, flight_behind(w, move->from));
-    if (++w->filled[move->bucket] < bucket->count)
+    const sf_bucket *bucket = &w->reshards->buckets[reshard->bucket];
+    int64_t *needs = &w->bucket_needs[reshard->bucket];
+    *needs = later_of(w, *needs, flight_behind(w, reshard->from));
+    if (++w->filled[reshard->bucket] < bucket->count)
         return;
     wait_for_move(w, *needs);
-    w->by_bucket[move->bucket] = take_off(w, move, bucket->bytes);
+    w->by_bucket[reshard->bucket] = take_off(w, reshard, bucket->bytes);
 }
 
 static void make_move(walk *w, uint32_t index)
 {
-    const sf_moving *move = &w->moves->moves[index];
-    double larger = sf_larger_piece(move);
-    w->nearlier -= is_earlier(move);
-    copy_around(w, move);
-    if (move->bucket != SF_NONE) {
-        fill_bucket(w, move);
-    } else if (!sf_is_local_move(move->kind)) {
-        wait_for_move(w, flight_behind(w, move->from));
-        w->by_move[index] = take_off(w, move, larger);
+    const sf_resharding *reshard = &w->reshards->reshards[index];
+    double larger = sf_larger_shard(reshard);
+    w->nearlier -= is_earlier(reshard);
+    copy_around(w, reshard);
+    if (reshard->bucket != SF_NONE) {
+        fill_bucket(w, reshard);
+    } else if (!sf_is_local_reshard(reshard->kind)) {
+        wait_for_move(w, flight_behind(w, reshard->from));
+        w->by_move[index] = take_off(w, reshard, larger);
     } else {
-        w->by_move[index] = flight_behind(w, move->from);
-        if (move->kind == SF_MOVE_MASK && w->efforts->place[move->value] != SF_NONE)
+        w->by_move[index] = flight_behind(w, reshard->from);
+        if (reshard->kind == SF_RESHARD_MASK && w->efforts->place[reshard->value] != SF_NONE)
             add_compute(w, sf_copy_seconds(w->costs, larger));
     }
 }
@@ -169,7 +169,7 @@ static void make_move(walk *w, uint32_t index)
 static void cut_inst(walk *w, uint32_t inst)
 {
     const sf_efforts *f = w->efforts;
-    const sf_moves *m = w->moves;
+    const sf_reshards *m = w->reshards;
     for (uint32_t k = f->first_of[inst]; k < f->first_of[inst + 1]; k++) {
         uint32_t id = f->nodes_of[k];
         for (uint32_t r = 0; r < m->nreads[id]; r++) {
@@ -178,9 +178,9 @@ static void cut_inst(walk *w, uint32_t inst)
             const sf_node *maker = sf_maker(f->graph, same->value);
             if (!maker || f->made[same->value] != inst + 1)
                 continue;
-            if (same->move != SF_NONE)
-                w->more[1][inst] += m->moves[same->move].after;
-            if (same->move != SF_NONE || w->is_second[maker->id])
+            if (same->reshard != SF_NONE)
+                w->more[1][inst] += m->reshards[same->reshard].after;
+            if (same->reshard != SF_NONE || w->is_second[maker->id])
                 w->is_second[id] = w->is_cut[inst] = true;
         }
     }
@@ -190,12 +190,13 @@ static void cut_inst(walk *w, uint32_t inst)
 static void store_moved(walk *w)
 {
     const sf_efforts *f = w->efforts;
-    for (size_t i = 0; i < w->moves->nmoves; i++) {
-        const sf_moving *move = &w->moves->moves[i];
-        const sf_node *maker = sf_maker(f->graph, move->value);
-        if (w->moves->versions[move->from].move == SF_NONE && maker && !f->stored[move->value] &&
-            f->place[move->value] != SF_NONE && f->made[move->value] > 0)
-            w->more[w->is_second[maker->id]][f->made[move->value] - 1] += move->before;
+    for (size_t i = 0; i < w->reshards->nreshards; i++) {
+        const sf_resharding *reshard = &w->reshards->reshards[i];
+        const sf_node *maker = sf_maker(f->graph, reshard->value);
+        if (w->reshards->versions[reshard->from].reshard == SF_NONE && maker &&
+            !f->stored[reshard->value] && f->place[reshard->value] != SF_NONE &&
+            f->made[reshard->value] > 0)
+            w->more[w->is_second[maker->id]][f->made[reshard->value] - 1] += reshard->before;
     }
 }
 
@@ -207,7 +208,7 @@ static bool is_in_bucket(const walk *w, item at, uint32_t node)
 static void run_cut_inst(walk *w, item at)
 {
     const sf_efforts *f = w->efforts;
-    const sf_moves *m = w->moves;
+    const sf_reshards *m = w->reshards;
     sf_effort joint = {.bytes = w->more[at.kind == SECOND_HALF][at.index]};
     int64_t needs = NONE;
     double inner = 0; /* of collectives */
@@ -234,16 +235,16 @@ static void run_cut_inst(walk *w, item at)
 /* Whether the version is as it is made within what is to be run. */
 static bool is_inside_inst(const walk *w, item at, uint32_t version)
 {
-    const sf_value_version *v = &w->moves->versions[w->moves->versions[version].same];
+    const sf_value_version *v = &w->reshards->versions[w->reshards->versions[version].same];
     const sf_node *maker = sf_maker(w->efforts->graph, v->value);
-    return v->move == SF_NONE && maker && w->efforts->nodes[maker->id].inst == at.index &&
+    return v->reshard == SF_NONE && maker && w->efforts->nodes[maker->id].inst == at.index &&
            is_in_bucket(w, at, maker->id);
 }
 
 static bool can_run_inst(const walk *w, item at)
 {
     const sf_efforts *f = w->efforts;
-    const sf_moves *m = w->moves;
+    const sf_reshards *m = w->reshards;
     for (uint32_t k = f->first_of[at.index]; k < f->first_of[at.index + 1]; k++)
         for (uint32_t r = 0, id = f->nodes_of[k]; r < m->nreads[id] && is_in_bucket(w, at, id);
              r++) {
@@ -256,7 +257,8 @@ static bool can_run_inst(const walk *w, item at)
 
 static bool can_run(const walk *w, item at)
 {
-    return at.kind == MOVE ? is_there(w, w->moves->moves[at.index].from) : can_run_inst(w, at);
+    return at.kind == MOVE ? is_there(w, w->reshards->reshards[at.index].from)
+                           : can_run_inst(w, at);
 }
 
 static void run_item(walk *w, item at)
@@ -272,7 +274,7 @@ static bool is_of_update(const walk *w, item at)
 {
     const sf_efforts *f = w->efforts;
     if (at.kind == MOVE)
-        return w->moves->moves[at.index].phase == SF_UPDATE;
+        return w->reshards->reshards[at.index].phase == SF_UPDATE;
     for (uint32_t k = f->first_of[at.index + 1]; k-- > f->first_of[at.index];)
         if (is_in_bucket(w, at, f->nodes_of[k]))
             return f->graph->nodes[f->nodes_of[k]]->phase == SF_UPDATE;
@@ -281,7 +283,7 @@ static bool is_of_update(const walk *w, item at)
 
 static bool is_sent(const walk *w, item at)
 {
-    return at.kind == MOVE && !sf_is_local_move(w->moves->moves[at.index].kind);
+    return at.kind == MOVE && !sf_is_local_reshard(w->reshards->reshards[at.index].kind);
 }
 
 static void put_off(walk *w, queue *q, item at)
@@ -320,20 +322,20 @@ static void come_to(walk *w, item at)
 
 /* Moves by moment: those of moment t are moves[first[t]] .. moves[first[t + 1]]. */
 typedef struct timeline {
-    uint32_t *first, *moves;
+    uint32_t *first, *reshards;
 } timeline;
 
 static timeline order_moves(walk *w)
 {
     uint32_t count = sf_moment(w->efforts->ninsts + 1, SF_BEFORE);
-    size_t nmoves = w->moves->nmoves;
-    timeline t = {SF_ARRAY(w->arena, count + 2, uint32_t), SF_ARRAY(w->arena, nmoves, uint32_t)};
-    for (size_t i = 0; i < nmoves; i++)
+    size_t nreshards = w->reshards->nreshards;
+    timeline t = {SF_ARRAY(w->arena, count + 2, uint32_t), SF_ARRAY(w->arena, nreshards, uint32_t)};
+    for (size_t i = 0; i < nreshards; i++)
         t.first[w->moments[i] + 2]++;
     for (uint32_t k = 2; k < count + 2; k++)
         t.first[k] += t.first[k - 1];
-    for (uint32_t i = 0; i < nmoves; i++)
-        t.moves[t.first[w->moments[i] + 1]++] = i;
+    for (uint32_t i = 0; i < nreshards; i++)
+        t.reshards[t.first[w->moments[i] + 1]++] = i;
     return t;
 }
 
@@ -348,7 +350,7 @@ static void run_plan_step(walk *w)
         if (inst < ninsts && part == SF_BEHIND_ALL && w->is_cut[inst])
             come_to(w, (item){SECOND_HALF, inst});
         for (uint32_t k = t.first[moment]; k < t.first[moment + 1]; k++)
-            come_to(w, (item){MOVE, t.moves[k]});
+            come_to(w, (item){MOVE, t.reshards[k]});
     }
     run_queue(w, &w->updates, true);
     run_queue(w, &w->sends, true);
@@ -376,24 +378,24 @@ static void add_up_price(walk *w, sf_price *out)
 }
 
 /* Each tensor of a bucket has its part of the time. */
-static void show_moves(const walk *w, sf_see_move *see, void *context)
+static void show_moves(const walk *w, sf_see_reshard *see, void *context)
 {
-    const sf_moves *m = w->moves;
-    for (size_t i = 0; i < m->nmoves; i++) {
-        const sf_moving *move = &m->moves[i];
-        if (sf_is_local_move(move->kind))
+    const sf_reshards *m = w->reshards;
+    for (size_t i = 0; i < m->nreshards; i++) {
+        const sf_resharding *reshard = &m->reshards[i];
+        if (sf_is_local_reshard(reshard->kind))
             continue;
-        const sf_timing *f = &w->flights[flight_behind(w, move->to)];
-        double bytes = sf_larger_piece(move), part = f->bytes > 0 ? bytes / f->bytes : 1;
-        sf_priced_move shown = {.value = move->value,
-                                .kind = move->kind,
-                                .axes = move->axes,
-                                .phase = move->phase,
-                                .bytes = bytes,
-                                .seconds = part * (f->end - f->start),
-                                .exposed = part * f->exposed,
-                                .before = *m->versions[move->from].layout,
-                                .after = *m->versions[move->to].layout};
+        const sf_timing *f = &w->flights[flight_behind(w, reshard->to)];
+        double bytes = sf_larger_shard(reshard), part = f->bytes > 0 ? bytes / f->bytes : 1;
+        sf_simulated_reshard shown = {.value = reshard->value,
+                                      .kind = reshard->kind,
+                                      .axes = reshard->axes,
+                                      .phase = reshard->phase,
+                                      .bytes = bytes,
+                                      .seconds = part * (f->end - f->start),
+                                      .exposed = part * f->exposed,
+                                      .before = *m->versions[reshard->from].layout,
+                                      .after = *m->versions[reshard->to].layout};
         see(context, &shown);
     }
 }
@@ -406,38 +408,38 @@ static int64_t *new_flights(walk *w, size_t count, int64_t first)
     return all;
 }
 
-static walk open_walk(const sf_efforts *efforts, const sf_moves *moves, const sf_costs *costs,
+static walk open_walk(const sf_efforts *efforts, const sf_reshards *reshards, const sf_costs *costs,
                       sf_arena *arena)
 {
     const sf_graph *graph = efforts->graph;
     walk w = {.efforts = efforts,
-              .moves = moves,
-              .mesh = &moves->plan->mesh,
+              .reshards = reshards,
+              .mesh = &reshards->plan->mesh,
               .costs = costs,
               .arena = arena,
               .is_second = SF_ARRAY(arena, graph->nnodes, bool),
               .is_cut = SF_ARRAY(arena, efforts->ninsts, bool),
               .is_late = SF_ARRAY(arena, graph->nnodes, bool),
-              .filled = SF_ARRAY(arena, moves->nbuckets, uint32_t)};
+              .filled = SF_ARRAY(arena, reshards->nbuckets, uint32_t)};
     for (int half = 0; half < 2; half++)
         w.more[half] = SF_ARRAY(arena, efforts->ninsts + 1, double);
-    for (size_t i = 0; i < moves->nmoves; i++)
-        w.nearlier += is_earlier(&moves->moves[i]);
-    w.by_move = new_flights(&w, moves->nmoves, UNBEGUN);
-    w.by_bucket = new_flights(&w, moves->nbuckets, UNBEGUN);
-    w.bucket_needs = new_flights(&w, moves->nbuckets, NONE);
+    for (size_t i = 0; i < reshards->nreshards; i++)
+        w.nearlier += is_earlier(&reshards->reshards[i]);
+    w.by_move = new_flights(&w, reshards->nreshards, UNBEGUN);
+    w.by_bucket = new_flights(&w, reshards->nbuckets, UNBEGUN);
+    w.bucket_needs = new_flights(&w, reshards->nbuckets, NONE);
     return w;
 }
 
-const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_moves *moves,
-                                 const sf_costs *costs, sf_arena *arena, sf_see_move *see,
+const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_reshards *reshards,
+                                 const sf_costs *costs, sf_arena *arena, sf_see_reshard *see,
                                  void *context, sf_price *out)
 {
-    walk w = open_walk(efforts, moves, costs, arena);
+    walk w = open_walk(efforts, reshards, costs, arena);
     for (uint32_t i = 0; i < efforts->ninsts; i++)
         cut_inst(&w, i);
     store_moved(&w);
-    w.moments = sf_find_moments(efforts, moves, w.is_second, arena);
+    w.moments = sf_find_moments(efforts, reshards, w.is_second, arena);
     run_plan_step(&w);
     add_up_price(&w, out);
     if (see)

@@ -8,8 +8,8 @@
 
 /* Sets all but memory, and shows each tensor that a collective moves; `see` may be NULL. Returns, by move, when it
  * takes place; in the arena. */
-const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_moves *moves,
-                                 const sf_costs *costs, sf_arena *arena, sf_see_move *see,
+const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_reshards *reshards,
+                                 const sf_costs *costs, sf_arena *arena, sf_see_reshard *see,
                                  void *context, sf_price *out);
 
 #endif

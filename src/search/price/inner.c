@@ -9,16 +9,18 @@ typedef struct counting {
     sf_inner_work work;
 } counting;
 
-static double collective_seconds(const counting *c, const sf_moves *moves)
+static double collective_seconds(const counting *c, const sf_reshards *reshards)
 {
     double seconds = 0;
-    for (size_t i = 0; i < moves->nmoves; i++) {
-        const sf_moving *move = &moves->moves[i];
-        const sf_bucket *bucket = move->bucket == SF_NONE ? NULL : &moves->buckets[move->bucket];
-        if (sf_is_local_move(move->kind) || (bucket && bucket->last != i))
+    for (size_t i = 0; i < reshards->nreshards; i++) {
+        const sf_resharding *reshard = &reshards->reshards[i];
+        const sf_bucket *bucket =
+            reshard->bucket == SF_NONE ? NULL : &reshards->buckets[reshard->bucket];
+        if (sf_is_local_reshard(reshard->kind) || (bucket && bucket->last != i))
             continue;
-        seconds += sf_costs_collective(c->costs, sf_move_collective(move->kind), move->axes,
-                                       bucket ? bucket->bytes : sf_larger_piece(move));
+        seconds +=
+            sf_costs_collective(c->costs, sf_reshard_collective(reshard->kind), reshard->axes,
+                                bucket ? bucket->bytes : sf_larger_shard(reshard));
     }
     return seconds;
 }
@@ -27,7 +29,7 @@ static void count_region(void *context, const sf_graph *graph, const sf_plan *pl
 {
     counting *c = context;
     sf_arena arena = {0};
-    sf_moves *moves;
+    sf_reshards *reshards;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         const sf_layout *layouts = plan->nodes[node->id];
@@ -37,8 +39,8 @@ static void count_region(void *context, const sf_graph *graph, const sf_plan *pl
         else
             c->work.flops += times * sf_node_flops(graph, node) / sf_group_size(c->mesh, split);
     }
-    if (c->costs && sf_moves_of(graph, plan, &arena, NULL, &moves) == SF_OK)
-        c->work.seconds += times * collective_seconds(c, moves);
+    if (c->costs && sf_reshards_of(graph, plan, &arena, NULL, &reshards) == SF_OK)
+        c->work.seconds += times * collective_seconds(c, reshards);
     sf_arena_free(&arena);
 }
 

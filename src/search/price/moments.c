@@ -2,20 +2,20 @@
 
 /* What goes as one, a move or a bucket: when it can be sent, and when it is first wanted. */
 typedef struct sending {
-    uint32_t behind, wanted;
+    uint32_t after, wanted;
 } sending;
 
 typedef struct finding {
     const sf_efforts *efforts;
-    const sf_moves *moves;
+    const sf_reshards *reshards;
     const bool *is_second;
     uint32_t *moments;
     sending *by_move, *by_bucket;
 } finding;
 
-uint32_t sf_reading_inst(const sf_efforts *efforts, const sf_moving *move)
+uint32_t sf_reading_inst(const sf_efforts *efforts, const sf_resharding *reshard)
 {
-    return move->wanted == SF_NONE ? efforts->ninsts : efforts->nodes[move->wanted].inst;
+    return reshard->wanted == SF_NONE ? efforts->ninsts : efforts->nodes[reshard->wanted].inst;
 }
 
 static uint32_t moment_made(const finding *f, sf_value value)
@@ -26,70 +26,71 @@ static uint32_t moment_made(const finding *f, sf_value value)
     return made > 0 ? sf_moment(made - 1, second ? SF_BEHIND_ALL : SF_BEHIND) : 0;
 }
 
-static sending *sending_of(const finding *f, uint32_t move)
+static sending *sending_of(const finding *f, uint32_t reshard)
 {
-    uint32_t bucket = f->moves->moves[move].bucket;
-    return bucket == SF_NONE ? &f->by_move[move] : &f->by_bucket[bucket];
+    uint32_t bucket = f->reshards->reshards[reshard].bucket;
+    return bucket == SF_NONE ? &f->by_move[reshard] : &f->by_bucket[bucket];
 }
 
 /* Where it stands in the text. */
 static void find_moment(finding *f, uint32_t index)
 {
-    const sf_moves *m = f->moves;
-    const sf_moving *move = &m->moves[index];
-    const sf_value_version *from = &m->versions[m->versions[move->from].same];
-    uint32_t behind = from->move != SF_NONE ? f->moments[from->move] : moment_made(f, move->value);
-    uint32_t wanted = sf_moment(sf_reading_inst(f->efforts, move), SF_BEFORE);
+    const sf_reshards *m = f->reshards;
+    const sf_resharding *reshard = &m->reshards[index];
+    const sf_value_version *from = &m->versions[m->versions[reshard->from].same];
+    uint32_t after =
+        from->reshard != SF_NONE ? f->moments[from->reshard] : moment_made(f, reshard->value);
+    uint32_t wanted = sf_moment(sf_reading_inst(f->efforts, reshard), SF_BEFORE);
     sending *all = sending_of(f, index);
-    f->moments[index] = sf_starts_early(move) || wanted < behind ? behind : wanted;
-    all->behind = behind > all->behind ? behind : all->behind;
+    f->moments[index] = sf_starts_early(reshard) || wanted < after ? after : wanted;
+    all->after = after > all->after ? after : all->after;
     all->wanted = wanted < all->wanted ? wanted : all->wanted;
 }
 
 /* Whether it is the last of those that go as one, which is where that stands. */
 static bool is_last_of_sending(const finding *f, uint32_t index)
 {
-    uint32_t bucket = f->moves->moves[index].bucket;
-    return bucket == SF_NONE || f->moves->buckets[bucket].last == index;
+    uint32_t bucket = f->reshards->reshards[index].bucket;
+    return bucket == SF_NONE || f->reshards->buckets[bucket].last == index;
 }
 
 /* In the order of the text: `behind` of a gather becomes the moment at which it goes ahead, or UINT32_MAX. */
 static void find_ahead(finding *f)
 {
-    const sf_moves *m = f->moves;
+    const sf_reshards *m = f->reshards;
     uint32_t before = UINT32_MAX; /* when the collective before is wanted */
     for (size_t i = 0; i < m->nsteps; i++) {
         uint32_t index = m->steps[i].index;
-        if (!m->steps[i].is_move || sf_is_local_move(m->moves[index].kind) ||
+        if (!m->steps[i].is_reshard || sf_is_local_reshard(m->reshards[index].kind) ||
             !is_last_of_sending(f, index))
             continue;
         sending *all = sending_of(f, index);
-        bool goes = all->behind <= before && before < all->wanted;
-        all->behind = goes ? before : UINT32_MAX;
+        bool goes = all->after <= before && before < all->wanted;
+        all->after = goes ? before : UINT32_MAX;
         before = all->wanted;
     }
 }
 
-const uint32_t *sf_find_moments(const sf_efforts *efforts, const sf_moves *moves,
+const uint32_t *sf_find_moments(const sf_efforts *efforts, const sf_reshards *reshards,
                                 const bool *is_second, sf_arena *arena)
 {
     finding f = {.efforts = efforts,
-                 .moves = moves,
+                 .reshards = reshards,
                  .is_second = is_second,
-                 .moments = SF_ARRAY(arena, moves->nmoves, uint32_t),
-                 .by_move = SF_ARRAY(arena, moves->nmoves, sending),
-                 .by_bucket = SF_ARRAY(arena, moves->nbuckets, sending)};
-    for (size_t i = 0; i < moves->nmoves; i++)
+                 .moments = SF_ARRAY(arena, reshards->nreshards, uint32_t),
+                 .by_move = SF_ARRAY(arena, reshards->nreshards, sending),
+                 .by_bucket = SF_ARRAY(arena, reshards->nbuckets, sending)};
+    for (size_t i = 0; i < reshards->nreshards; i++)
         f.by_move[i].wanted = UINT32_MAX;
-    for (size_t i = 0; i < moves->nbuckets; i++)
+    for (size_t i = 0; i < reshards->nbuckets; i++)
         f.by_bucket[i].wanted = UINT32_MAX;
-    for (uint32_t i = 0; i < moves->nmoves; i++)
+    for (uint32_t i = 0; i < reshards->nreshards; i++)
         find_moment(&f, i);
     find_ahead(&f);
-    for (uint32_t i = 0; i < moves->nmoves; i++) {
-        const sf_moving *move = &moves->moves[i];
-        uint32_t ahead = sending_of(&f, i)->behind;
-        if (move->kind == SF_MOVE_GATHER && !sf_starts_early(move) && ahead < f.moments[i])
+    for (uint32_t i = 0; i < reshards->nreshards; i++) {
+        const sf_resharding *reshard = &reshards->reshards[i];
+        uint32_t ahead = sending_of(&f, i)->after;
+        if (reshard->kind == SF_RESHARD_GATHER && !sf_starts_early(reshard) && ahead < f.moments[i])
             f.moments[i] = ahead;
     }
     return f.moments;

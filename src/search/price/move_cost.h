@@ -7,15 +7,16 @@
 
 /* The cost of moves for sf_reshard: context is a const sf_costs *. Slices and masks cost their copy. And that of
  * moves that go together with others of their kind (plan/plan_reshards.h): their part of a bucket. */
-sf_move_cost sf_move_seconds, sf_move_seconds_together;
+sf_reshard_cost sf_move_seconds, sf_move_seconds_together;
 
 /* Bytes of a rank that are copied because a tensor does not lie in memory as its collective wants it, part by part
  * for the members of the group, and because what arrives does not lie as the piece wants it. */
 typedef struct sf_copies {
-    double before, behind;
+    double before, after;
 } sf_copies;
 
-sf_copies sf_copies_of(const sf_efforts *efforts, const sf_moves *moves, const sf_moving *move);
+sf_copies sf_copies_of(const sf_efforts *efforts, const sf_reshards *reshards,
+                       const sf_resharding *reshard);
 
 /* What a copy takes: each byte is read and written. */
 double sf_copy_seconds(const sf_costs *costs, double bytes);

@@ -387,7 +387,7 @@ sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_
             t < node->noperands ? node->operands[t] : node->result + (t - node->noperands);
         const sf_layout *layout = whole->whole ? &replicated : &layouts[t];
         if (t >= 32 ? whole->charged == UINT32_MAX : whole->charged >> t & 1)
-            out.bytes += sf_piece_bytes(sf_type_of(efforts->graph, value), layout, mesh);
+            out.bytes += sf_shard_bytes(sf_type_of(efforts->graph, value), layout, mesh);
     }
     if (sf_is_control(node))
         out.flops = sf_inner_work_of(efforts->graph, node, layouts, mesh, NULL).flops;

@@ -84,7 +84,7 @@ static sf_value value_of_step(const priced_program *at, sf_value whole)
 }
 
 /* What the node of an instruction makes a piece of. Nodes inside of regions are only words. */
-static const sf_piece *piece_of_node(const priced_program *at, uint32_t node)
+static const sf_local_shard *piece_of_node(const priced_program *at, uint32_t node)
 {
     const sf_node *maker = node == SF_NONE || at->inner ? NULL : at->local->graph->nodes[node];
     return maker && maker->nresults > 0 ? &at->local->pieces[maker->result] : NULL;
@@ -92,7 +92,7 @@ static const sf_piece *piece_of_node(const priced_program *at, uint32_t node)
 
 /* What the buffer holds a piece of; where lowering needed one for itself, what the instruction makes that begins
  * with it. NULL: nothing. */
-static const sf_piece *piece_of(const priced_program *at, const sf_buffer *buffer)
+static const sf_local_shard *piece_of(const priced_program *at, const sf_buffer *buffer)
 {
     if (buffer->value == SF_NONE && buffer->first != SF_NONE)
         return piece_of_node(at, at->program->insts[buffer->first].origin.node);
@@ -101,7 +101,7 @@ static const sf_piece *piece_of(const priced_program *at, const sf_buffer *buffe
 
 static sf_memory_kind kind_of_buffer(const priced_program *at, const sf_buffer *buffer)
 {
-    const sf_piece *piece = piece_of(at, buffer);
+    const sf_local_shard *piece = piece_of(at, buffer);
     if (buffer->home == SF_HOME_CONSTANT)
         return SF_MEMORY_BATCH;
     if (buffer->home == SF_HOME_KEPT)
@@ -138,7 +138,7 @@ static bool lives_at(const sf_program *program, size_t index, uint32_t inst)
 static sf_origin origin_in_step(const priced_program *at, const sf_inst *inst)
 {
     sf_origin origin = inst->origin;
-    const sf_piece *piece = piece_of_node(at, origin.node);
+    const sf_local_shard *piece = piece_of_node(at, origin.node);
     sf_value value = piece ? value_of_step(at, piece->whole) : SF_NONE;
     origin.node = value == SF_NONE ? SF_NONE : at->p->graph->values[value].node;
     return origin;
@@ -146,7 +146,7 @@ static sf_origin origin_in_step(const priced_program *at, const sf_inst *inst)
 
 static bool is_of_time(const priced_program *at, const sf_inst *inst)
 {
-    return sf_body_count(inst) > 0 && sf_local_has_turns(at->local) &&
+    return sf_body_count(inst) > 0 && sf_local_has_microbatches(at->local) &&
            origin_in_step(at, inst).node == SF_NONE;
 }
 
@@ -188,7 +188,7 @@ static void price_memory(const pricing *p, const sf_simulation *sim, const sf_co
 
 typedef struct move_viewer {
     const pricing *p;
-    sf_see_move *see;
+    sf_see_reshard *see;
     void *context;
 } move_viewer;
 
@@ -200,34 +200,34 @@ static void show_part(const move_viewer *v, const priced_program *at, const sf_s
     sf_value value = own < sent->count ? value_of_step(at, sent->parts[own].value) : SF_NONE;
     if (value == SF_NONE)
         return;
-    sf_priced_move move = {.value = value,
-                           .kind = sent->kind,
-                           .axes = inst->exchange->axes,
-                           .phase = inst->origin.phase,
-                           .before = sent->parts[own].before,
-                           .after = sent->parts[own].after};
+    sf_simulated_reshard reshard = {.value = value,
+                                    .kind = sent->kind,
+                                    .axes = inst->exchange->axes,
+                                    .phase = inst->origin.phase,
+                                    .before = sent->parts[own].before,
+                                    .after = sent->parts[own].after};
     int64_t in = sf_view_count(&inst->in[i]), out = sf_view_count(&inst->out[i]);
-    move.bytes = times * (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
-    double part = timing->bytes > 0 ? move.bytes / timing->bytes : times;
-    move.seconds = part * (timing->end - timing->start);
-    move.exposed = part * timing->exposed;
-    v->see(v->context, &move);
+    reshard.bytes = times * (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
+    double part = timing->bytes > 0 ? reshard.bytes / timing->bytes : times;
+    reshard.seconds = part * (timing->end - timing->start);
+    reshard.exposed = part * timing->exposed;
+    v->see(v->context, &reshard);
 }
 
 /* One inside of a loop or branch of the step counts as a result of that, as often as it runs. */
-static void show_inside(const move_viewer *v, sf_value value, sf_move_kind kind,
+static void show_inside(const move_viewer *v, sf_value value, sf_reshard_kind kind,
                         const sf_inst *exchange, const sf_timing *timing, double times)
 {
-    sf_priced_move move = {.value = value,
-                           .phase = exchange->origin.phase,
-                           .kind = kind,
-                           .axes = exchange->exchange->axes,
-                           .bytes = times * timing->bytes,
-                           .seconds = times * (timing->end - timing->start),
-                           .exposed = times * timing->exposed,
-                           .inner = true};
+    sf_simulated_reshard reshard = {.value = value,
+                                    .phase = exchange->origin.phase,
+                                    .kind = kind,
+                                    .axes = exchange->exchange->axes,
+                                    .bytes = times * timing->bytes,
+                                    .seconds = times * (timing->end - timing->start),
+                                    .exposed = times * timing->exposed,
+                                    .inner = true};
     if (value != SF_NONE)
-        v->see(v->context, &move);
+        v->see(v->context, &reshard);
 }
 
 /* The region of `local` that has the collective of that number. */
@@ -275,7 +275,7 @@ static void show_move(void *context, const sf_inst *exchange, const sf_timing *t
         else if (outer->kind == SF_INST_COMM)
             show_part(v, &at, sent, origin.part, exchange, i, timing, times);
         else if (i == 0) {
-            const sf_piece *piece = piece_of_node(&at, outer->origin.node);
+            const sf_local_shard *piece = piece_of_node(&at, outer->origin.node);
             show_inside(v, piece ? value_of_step(&at, piece->whole) : SF_NONE, sent->kind, exchange,
                         timing, times);
         }
@@ -316,7 +316,7 @@ static void price_messages(const sf_rank_run *run, sf_price *out)
     }
 }
 
-void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_move *see,
+void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_reshard *see,
                      void *context, sf_price *out)
 {
     const sf_rank_run *busiest = &runs->at[runs->busiest];
@@ -349,26 +349,27 @@ void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_mo
 
 /* Of what is told, where it is put. */
 typedef struct telling {
-    sf_full_price *told;
+    sf_full_price *simulated;
     sf_arena *arena;
 } telling;
 
-static void tell_move(void *context, const sf_priced_move *move)
+static void tell_move(void *context, const sf_simulated_reshard *reshard)
 {
     const telling *t = context;
-    SF_PUSH(t->arena, t->told->moves, t->told->nmoves, t->told->move_capacity, *move);
+    SF_PUSH(t->arena, t->simulated->reshards, t->simulated->nreshards, t->simulated->move_capacity,
+            *reshard);
 }
 
 const sf_full_price *sf_tell_groups(const sf_group_runs *runs, const sf_costs *costs,
                                     sf_arena *arena)
 {
-    sf_full_price *told = SF_NEW(arena, sf_full_price);
-    sf_price_groups(runs, costs, tell_move, &(telling){told, arena}, &told->price);
-    return told;
+    sf_full_price *simulated = SF_NEW(arena, sf_full_price);
+    sf_price_groups(runs, costs, tell_move, &(telling){simulated, arena}, &simulated->price);
+    return simulated;
 }
 
 sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
-                        const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
+                        const sf_costs *costs, sf_see_reshard *see, void *context, sf_diag *diag,
                         sf_price *out)
 {
     sf_group_runs runs;
@@ -399,11 +400,11 @@ void sf_price_within(const sf_group_runs *runs, const sf_costs *costs, sf_price 
 /* The last instruction of the forward pass, plus one. */
 static uint32_t find_turning_point(const sf_program *program)
 {
-    uint32_t turn = 0;
+    uint32_t microbatch = 0;
     for (uint32_t i = 0; i < program->ninsts; i++)
         if (program->insts[i].origin.phase == SF_FORWARD)
-            turn = i + 1;
-    return turn;
+            microbatch = i + 1;
+    return microbatch;
 }
 
 /* The last instruction before the turn that touches the buffer, plus one, and the first behind it. */
@@ -411,7 +412,7 @@ typedef struct gap {
     uint32_t before, after;
 } gap;
 
-static gap *find_gaps(pricing *p, uint32_t turn)
+static gap *find_gaps(pricing *p, uint32_t microbatch)
 {
     const sf_program *program = p->program;
     gap *gaps = SF_ARRAY(&p->arena, program->nbuffers, gap);
@@ -419,7 +420,7 @@ static gap *find_gaps(pricing *p, uint32_t turn)
         const sf_inst *inst = &program->insts[i];
         for (uint32_t j = 0; j < inst->nin + inst->nout; j++) {
             gap *g = &gaps[j < inst->nin ? inst->in[j].buffer : inst->out[j - inst->nin].buffer];
-            if (i < turn)
+            if (i < microbatch)
                 g->before = i + 1;
             else if (g->after == 0)
                 g->after = i;
@@ -474,7 +475,7 @@ sf_status sf_find_relief(const sf_graph *graph, const sf_plan *plan, const sf_ta
     pricing p = open_pricing(local, target);
     out->state = find_peak_bytes(&p, all & ~batch, NULL);
     out->batch = find_peak_bytes(&p, batch, NULL);
-    out->again = find_peak_bytes(&p, all, find_gaps(&p, find_turning_point(p.program)));
+    out->recomputed = find_peak_bytes(&p, all, find_gaps(&p, find_turning_point(p.program)));
     close_pricing(&p);
     sf_local_free(local);
     return SF_OK;
@@ -492,7 +493,7 @@ sf_status sf_find_held(const sf_graph *graph, const sf_plan *plan, const sf_targ
     sf_live_bytes(p.program, &p.arena, NULL, &peak);
     for (size_t i = 0; i < p.program->nbuffers; i++) {
         const sf_buffer *buffer = &p.program->buffers[i];
-        const sf_piece *piece = piece_of(&at, buffer);
+        const sf_local_shard *piece = piece_of(&at, buffer);
         sf_value value = piece ? value_of_step(&at, piece->whole) : SF_NONE;
         if (value != SF_NONE && lives_at(p.program, i, peak))
             (*out)[value] += (double)buffer->bytes;

@@ -29,7 +29,7 @@ sf_memory_kind sf_memory_kind_of(sf_role role);
 typedef struct sf_price {
     double seconds;                  /* of a step: compute + exposed */
     double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
-    double again;                    /* of compute, in an estimate: what it takes to make it fit */
+    double recomputed;               /* of compute, in an estimate: what it takes to make it fit */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
     int64_t nmessages; /* of the group of a pipeline that sends and receives most, */
@@ -42,23 +42,23 @@ typedef struct sf_price {
 } sf_price;
 
 /* A tensor that a collective moves, for those who want to see each; of one that has several, its part. */
-typedef struct sf_priced_move {
+typedef struct sf_simulated_reshard {
     sf_value value;
-    sf_move_kind kind;
+    sf_reshard_kind kind;
     sf_axes axes;
     sf_phase phase;
     double bytes, seconds, exposed;
     sf_layout before, after;
     bool
         inner; /* it is of a tensor inside of a loop or branch, of which `value` is a result; as often as that runs */
-} sf_priced_move;
-typedef void sf_see_move(void *context, const sf_priced_move *move);
+} sf_simulated_reshard;
+typedef void sf_see_reshard(void *context, const sf_simulated_reshard *reshard);
 
 /* A price, with each of them in the order of the step. */
 typedef struct sf_full_price {
     sf_price price;
-    size_t nmoves, move_capacity;
-    sf_priced_move *moves;
+    size_t nreshards, move_capacity;
+    sf_simulated_reshard *reshards;
 } sf_full_price;
 
 /* Adds the keys of a peak to a JSON object. */
@@ -70,7 +70,7 @@ sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena
 
 /* Of groups that were run on `costs`: time and collectives of the busiest, waiting for the others being exposed; the memory of
  * the one that has the least left of its device. `see` may be NULL. */
-void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_move *see,
+void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_reshard *see,
                      void *context, sf_price *out);
 
 /* The same with all moves, in the arena. */
@@ -79,7 +79,7 @@ const sf_full_price *sf_tell_groups(const sf_group_runs *runs, const sf_costs *c
 
 /* The same, of the plan. SF_EINPUT where it is none of this graph. */
 sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
-                        const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
+                        const sf_costs *costs, sf_see_reshard *see, void *context, sf_diag *diag,
                         sf_price *out);
 
 /* The same of groups that were run within limits, where they keep to them. Else the price is of the group that does not: its memory,
@@ -94,7 +94,7 @@ typedef struct sf_relief {
     int64_t state; /* of all but batch and activations: what no smaller batch takes away */
     int64_t batch; /* of batch and activations, which grow with the batch */
     int64_t
-        again; /* of all, if what waits for the backward pass were computed again there: at least */
+        recomputed; /* of all, if what waits for the backward pass were computed again there: at least */
 } sf_relief;
 sf_status sf_find_relief(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                          sf_diag *diag, sf_relief *out);

@@ -36,7 +36,7 @@ typedef struct sf_group_limits {
     sf_threads *threads; /* or NULL */
 } sf_group_limits;
 
-/* `costs` is of the plan's mesh, or NULL: see sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EWRONG
+/* `costs` is of the plan's mesh, or NULL: see sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EMISMATCH
  * where groups would wait for each other. */
 sf_status sf_group_runs_new(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                             const sf_costs *costs, sf_diag *diag, sf_group_runs *out);

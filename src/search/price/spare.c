@@ -6,12 +6,12 @@
 #include "search/price/estimate_memory.h"
 
 /* What is made here is last read in the forward pass. */
-static void leave_out(sf_efforts *efforts, const bool *again)
+static void leave_out(sf_efforts *efforts, const bool *recomputed)
 {
     const sf_graph *graph = efforts->graph;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        if (!again[node->id])
+        if (!recomputed[node->id])
             continue;
         for (uint32_t r = 0; r < node->nresults; r++) {
             sf_value value = node->result + r;
@@ -26,27 +26,27 @@ static void leave_out(sf_efforts *efforts, const bool *again)
              o++) {
             sf_value place = efforts->place[node->operands[o]];
             const sf_node *maker = place == SF_NONE ? NULL : sf_maker(graph, place);
-            if (maker && again[maker->id] && efforts->last[place] < inst)
+            if (maker && recomputed[maker->id] && efforts->last[place] < inst)
                 efforts->last[place] = inst;
         }
     }
 }
 
-const sf_efforts *sf_efforts_spare(const sf_efforts *efforts, const bool *again, int64_t memory,
-                                   sf_arena *arena)
+const sf_efforts *sf_efforts_spare(const sf_efforts *efforts, const bool *recomputed,
+                                   int64_t memory, sf_arena *arena)
 {
     const sf_graph *graph = efforts->graph;
     sf_efforts *sparing = SF_NEW(arena, sf_efforts);
     *sparing = *efforts;
     sparing->last = sf_arena_copy(arena, efforts->last, graph->nvalues * sizeof *efforts->last);
     sparing->spare = SF_NEW(arena, sf_spare);
-    *sparing->spare =
-        (sf_spare){.memory = memory,
-                   .again = sf_arena_copy(arena, again, graph->nnodes * sizeof *again),
-                   .kept = efforts->last};
-    leave_out(sparing, again);
+    *sparing->spare = (sf_spare){
+        .memory = memory,
+        .recomputed = sf_arena_copy(arena, recomputed, graph->nnodes * sizeof *recomputed),
+        .kept = efforts->last};
+    leave_out(sparing, recomputed);
     if (efforts->plain)
-        sparing->plain = sf_efforts_spare(efforts->plain, again, memory, arena);
+        sparing->plain = sf_efforts_spare(efforts->plain, recomputed, memory, arena);
     return sparing;
 }
 
@@ -63,26 +63,27 @@ static int by_seconds_a_byte(const void *a, const void *b)
 }
 
 /* Bytes that the node keeps for the backward pass unless it is computed again. */
-static double kept_bytes(const sf_efforts *efforts, const sf_node *node, const sf_moves *moves)
+static double kept_bytes(const sf_efforts *efforts, const sf_node *node,
+                         const sf_reshards *reshards)
 {
-    const sf_layout *layouts = &moves->plan->nodes[node->id][node->noperands];
+    const sf_layout *layouts = &reshards->plan->nodes[node->id][node->noperands];
     double bytes = 0;
     for (uint32_t r = 0; r < node->nresults; r++) {
         sf_value value = node->result + r;
         if (efforts->place[value] == value && efforts->stored[value] &&
             efforts->last[value] < efforts->spare->kept[value])
-            bytes +=
-                sf_piece_bytes(sf_type_of(efforts->graph, value), &layouts[r], &moves->plan->mesh);
+            bytes += sf_shard_bytes(sf_type_of(efforts->graph, value), &layouts[r],
+                                    &reshards->plan->mesh);
     }
     return bytes;
 }
 
 /* What is no product does not start an instruction: it runs in one loop with what reads it. */
-static double own_seconds(const sf_efforts *efforts, const sf_node *node, const sf_moves *moves,
-                          const sf_costs *costs)
+static double own_seconds(const sf_efforts *efforts, const sf_node *node,
+                          const sf_reshards *reshards, const sf_costs *costs)
 {
     static const sf_effort nothing;
-    const sf_plan *plan = moves->plan;
+    const sf_plan *plan = reshards->plan;
     sf_effort effort = sf_effort_of(efforts, node, plan->nodes[node->id], &plan->mesh);
     if (effort.product)
         return sf_costs_op(costs, &effort);
@@ -102,19 +103,19 @@ static double seconds_before(const sf_efforts *efforts, const sf_node *node, con
     return most;
 }
 
-static size_t list_reruns(const sf_efforts *efforts, const sf_moves *moves, const sf_costs *costs,
-                          sf_arena *arena, rerun *out)
+static size_t list_reruns(const sf_efforts *efforts, const sf_reshards *reshards,
+                          const sf_costs *costs, sf_arena *arena, rerun *out)
 {
     const sf_graph *graph = efforts->graph;
     double *seconds = SF_ARRAY(arena, graph->nnodes, double);
     size_t count = 0;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        if (!efforts->spare->again[node->id])
+        if (!efforts->spare->recomputed[node->id])
             continue;
         seconds[node->id] =
-            own_seconds(efforts, node, moves, costs) + seconds_before(efforts, node, seconds);
-        out[count] = (rerun){seconds[node->id], kept_bytes(efforts, node, moves)};
+            own_seconds(efforts, node, reshards, costs) + seconds_before(efforts, node, seconds);
+        out[count] = (rerun){seconds[node->id], kept_bytes(efforts, node, reshards)};
         count += out[count].bytes > 0;
     }
     return count;
@@ -137,18 +138,19 @@ static double seconds_of_share(rerun *all, size_t count, double share)
     return seconds;
 }
 
-double sf_spare_seconds(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
-                        const sf_costs *costs, int64_t spared, sf_arena *arena)
+double sf_spare_seconds(const sf_efforts *efforts, const sf_reshards *reshards,
+                        const uint32_t *moments, const sf_costs *costs, int64_t spared,
+                        sf_arena *arena)
 {
     sf_efforts keeping = *efforts;
     sf_price kept;
     keeping.last = efforts->spare->kept;
-    sf_estimate_memory(&keeping, moves, moments, arena, &kept);
+    sf_estimate_memory(&keeping, reshards, moments, arena, &kept);
     double too_much = (double)kept.memory - (double)efforts->spare->memory;
     double gain = (double)kept.memory - (double)spared;
     if (too_much <= 0 || gain <= 0)
         return 0;
     rerun *all = SF_ARRAY(arena, efforts->graph->top->nnodes + 1, rerun);
-    size_t count = list_reruns(efforts, moves, costs, arena, all);
+    size_t count = list_reruns(efforts, reshards, costs, arena, all);
     return seconds_of_share(all, count, too_much < gain ? too_much / gain : 1);
 }

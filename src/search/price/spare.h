@@ -13,17 +13,18 @@
 #include "search/price/price.h"
 
 typedef struct sf_spare {
-    int64_t memory;    /* that plans are to fit in */
-    const bool *again; /* by node: it can be computed again */
-    uint32_t *kept;    /* by value: efforts->last as if nothing were */
+    int64_t memory;         /* that plans are to fit in */
+    const bool *recomputed; /* by node: it can be computed again */
+    uint32_t *kept;         /* by value: efforts->last as if nothing were */
 } sf_spare;
 
 /* The same, by which estimates leave out what these nodes, by node, make for the backward pass. Lives in the arena, beside the others. */
-const sf_efforts *sf_efforts_spare(const sf_efforts *efforts, const bool *again, int64_t memory,
-                                   sf_arena *arena);
+const sf_efforts *sf_efforts_spare(const sf_efforts *efforts, const bool *recomputed,
+                                   int64_t memory, sf_arena *arena);
 
 /* Seconds that computing again adds to the plan of the moves, which takes `spared` bytes with all that could be. */
-double sf_spare_seconds(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
-                        const sf_costs *costs, int64_t spared, sf_arena *arena);
+double sf_spare_seconds(const sf_efforts *efforts, const sf_reshards *reshards,
+                        const uint32_t *moments, const sf_costs *costs, int64_t spared,
+                        sf_arena *arena);
 
 #endif

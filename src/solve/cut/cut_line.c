@@ -258,13 +258,13 @@ static void read_value(growth *g, uint32_t value, uint32_t at)
 {
     const sf_cut_problem *p = g->c->p;
     bool is_made = p->maker[value] != SF_NO_MAKER;
-    uint32_t behind = is_made ? g->c->place[p->maker[value]] : g->first_place[value];
-    if (g->read[value] > behind)
-        behind = g->read[value] - 1;
+    uint32_t after = is_made ? g->c->place[p->maker[value]] : g->first_place[value];
+    if (g->read[value] > after)
+        after = g->read[value] - 1;
     g->read[value] = at + 1;
-    if (behind >= at)
+    if (after >= at)
         return;
-    g->steps[first_behind(g, behind)] += p->bytes[value];
+    g->steps[first_behind(g, after)] += p->bytes[value];
     g->steps[first_behind(g, at)] -= p->bytes[value];
 }
 

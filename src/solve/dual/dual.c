@@ -79,7 +79,7 @@ static uint32_t least_at(const double *values, uint32_t count)
 static void visit_node(sf_dual *dual, uint32_t v, bool forward)
 {
     const sf_problem *problem = dual->tables->problem;
-    uint32_t count = sf_problem_count(problem, v), behind = 0, ahead = 0;
+    uint32_t count = sf_problem_count(problem, v), after = 0, ahead = 0;
     memcpy(dual->sum, dual->unary + problem->first[v], count * sizeof *dual->sum);
     memcpy(dual->seen, dual->sum, count * sizeof *dual->seen);
     for (uint32_t l = problem->link_first[v]; l < problem->link_first[v + 1]; l++) {
@@ -88,7 +88,7 @@ static void visit_node(sf_dual *dual, uint32_t v, bool forward)
             ahead++;
             add_rows(dual->seen, message_to(dual, e, v), count);
         } else {
-            behind++;
+            after++;
             pull_message(dual, e, v, other);
             const float *row =
                 sf_tables_view(dual->tables, e, v) + (size_t)dual->choice[other] * count;
@@ -98,14 +98,14 @@ static void visit_node(sf_dual *dual, uint32_t v, bool forward)
         add_rows(dual->sum, message_to(dual, e, v), count);
     }
     dual->choice[v] = least_at(dual->seen, count);
-    double share = 1.0 / (ahead > behind ? ahead : behind > 0 ? behind : 1);
+    double share = 1.0 / (ahead > after ? ahead : after > 0 ? after : 1);
     for (uint32_t l = problem->link_first[v]; l < problem->link_first[v + 1]; l++) {
         uint32_t e = problem->links[l], other = sf_edge_other(&problem->edges[e], v);
         double *message = message_to(dual, e, v);
         for (uint32_t i = 0; (other > v) == forward && i < count; i++)
             message[i] -= share * dual->sum[i];
     }
-    dual->work += (int64_t)count * (ahead + behind);
+    dual->work += (int64_t)count * (ahead + after);
 }
 
 void sf_dual_pass(sf_dual *dual, bool forward)

@@ -35,9 +35,9 @@ typedef struct listing {
     uint32_t *waiting; /* jobs whose waits are over and that are not yet in a queue */
     uint32_t nwaiting;
     int64_t free_at[SF_MOST_MACHINES], used[SF_MOST_MACHINES];
-    uint32_t *left;      /* by turn: jobs that are not in a queue */
-    uint32_t first_turn; /* with jobs left */
-    uint32_t nturns;
+    uint32_t *left;            /* by turn: jobs that are not in a queue */
+    uint32_t first_microbatch; /* with jobs left */
+    uint32_t nmicrobatches;
 } listing;
 
 static int64_t start_of(const listing *l, uint32_t job)
@@ -53,7 +53,7 @@ static int64_t start_of(const listing *l, uint32_t job)
 static bool may_go(const listing *l, uint32_t job)
 {
     const sf_job *it = &l->jobs->jobs[job];
-    if (l->options->window > 0 && it->turn >= l->first_turn + l->options->window)
+    if (l->options->window > 0 && it->microbatch >= l->first_microbatch + l->options->window)
         return false;
     if (!l->jobs->limits)
         return true;
@@ -71,8 +71,8 @@ static bool is_before(const listing *l, uint32_t a, uint32_t b)
     const int64_t *urgency = l->options->urgency;
     if (urgency[a] != urgency[b])
         return urgency[a] > urgency[b];
-    if (l->jobs->jobs[a].turn != l->jobs->jobs[b].turn)
-        return l->jobs->jobs[a].turn < l->jobs->jobs[b].turn;
+    if (l->jobs->jobs[a].microbatch != l->jobs->jobs[b].microbatch)
+        return l->jobs->jobs[a].microbatch < l->jobs->jobs[b].microbatch;
     return a < b;
 }
 
@@ -132,9 +132,9 @@ static void put(listing *l, uint32_t index)
         if (--l->missing[wait->after] == 0)
             l->waiting[l->nwaiting++] = wait->after;
     }
-    l->left[it->turn]--;
-    while (l->first_turn < l->nturns && l->left[l->first_turn] == 0)
-        l->first_turn++;
+    l->left[it->microbatch]--;
+    while (l->first_microbatch < l->nmicrobatches && l->left[l->first_microbatch] == 0)
+        l->first_microbatch++;
 }
 
 bool sf_list_schedule(const sf_jobs *jobs, const sf_list_options *options, sf_arena *arena,
@@ -148,16 +148,18 @@ bool sf_list_schedule(const sf_jobs *jobs, const sf_list_options *options, sf_ar
     l->ready_at = SF_ARRAY(arena, jobs->njobs + 1, int64_t);
     l->waiting = SF_ARRAY(arena, jobs->njobs + 1, uint32_t);
     for (uint32_t j = 0; j < jobs->njobs; j++)
-        l->nturns = jobs->jobs[j].turn >= l->nturns ? jobs->jobs[j].turn + 1 : l->nturns;
-    l->left = SF_ARRAY(arena, l->nturns + 1, uint32_t);
+        l->nmicrobatches = jobs->jobs[j].microbatch >= l->nmicrobatches
+                               ? jobs->jobs[j].microbatch + 1
+                               : l->nmicrobatches;
+    l->left = SF_ARRAY(arena, l->nmicrobatches + 1, uint32_t);
     for (uint32_t j = 0; j < jobs->njobs; j++) {
-        l->left[jobs->jobs[j].turn]++;
+        l->left[jobs->jobs[j].microbatch]++;
         l->missing[j] = jobs->first_in[j + 1] - jobs->first_in[j];
         if (l->missing[j] == 0)
             l->waiting[l->nwaiting++] = j;
     }
-    while (l->first_turn < l->nturns && l->left[l->first_turn] == 0)
-        l->first_turn++;
+    while (l->first_microbatch < l->nmicrobatches && l->left[l->first_microbatch] == 0)
+        l->first_microbatch++;
     uint32_t ndone = 0;
     uint64_t looked = 0;
     for (uint32_t next; ndone < jobs->njobs && (next = choose(l)) != UINT32_MAX; ndone++) {

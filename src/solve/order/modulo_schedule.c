@@ -7,7 +7,7 @@
 
 /* A wait of one kind for another, so many turns before. */
 typedef struct unit_wait {
-    uint32_t before, after, turns;
+    uint32_t before, after, microbatches;
     int64_t delay;
 } unit_wait;
 
@@ -24,7 +24,7 @@ typedef struct circle {
 
 typedef struct repeating {
     const sf_jobs *jobs;
-    uint32_t nkinds, nturns;
+    uint32_t nkinds, nmicrobatches;
     const sf_job *kinds; /* the jobs of turn 0 */
     unit_wait *waits;
     uint32_t nwaits;
@@ -57,7 +57,7 @@ static bool is_repeated(const repeating *r)
 /* The last turn has all kinds of waits for earlier ones. */
 static bool read_waits(repeating *r)
 {
-    uint32_t last = r->nturns - 1;
+    uint32_t last = r->nmicrobatches - 1;
     r->waits = SF_ARRAY(r->arena, r->jobs->nwaits + 1, unit_wait);
     for (uint32_t w = 0; w < r->jobs->nwaits; w++) {
         const sf_wait *it = &r->jobs->waits[w];
@@ -77,13 +77,13 @@ static bool sort_kinds(repeating *r)
     uint32_t n = 0;
     r->order = SF_ARRAY(r->arena, r->nkinds, uint32_t);
     for (uint32_t w = 0; w < r->nwaits; w++)
-        missing[r->waits[w].after] += r->waits[w].turns == 0;
+        missing[r->waits[w].after] += r->waits[w].microbatches == 0;
     for (uint32_t k = 0; k < r->nkinds; k++)
         if (missing[k] == 0)
             r->order[n++] = k;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t w = 0; w < r->nwaits; w++)
-            if (r->waits[w].turns == 0 && r->waits[w].before == r->order[i] &&
+            if (r->waits[w].microbatches == 0 && r->waits[w].before == r->order[i] &&
                 --missing[r->waits[w].after] == 0)
                 r->order[n++] = r->waits[w].after;
     return n == r->nkinds;
@@ -185,7 +185,7 @@ static int64_t earliest(const repeating *r, uint32_t kind)
         if (it->after != kind || r->start[it->before] < 0)
             continue;
         int64_t at = r->start[it->before] + r->kinds[it->before].time + it->delay -
-                     (int64_t)it->turns * r->period;
+                     (int64_t)it->microbatches * r->period;
         from = at > from ? at : from;
     }
     return from;
@@ -198,7 +198,7 @@ static bool is_in_time(const repeating *r, uint32_t kind)
         const unit_wait *it = &r->waits[w];
         if (it->before == kind && r->start[it->after] >= 0 &&
             r->start[kind] + r->kinds[kind].time + it->delay >
-                r->start[it->after] + (int64_t)it->turns * r->period)
+                r->start[it->after] + (int64_t)it->microbatches * r->period)
             return false;
     }
     return true;
@@ -300,7 +300,7 @@ static void delay_takers(repeating *r)
             const unit_wait *it = &r->waits[w];
             if (it->before != kind || it->after == kind)
                 continue;
-            int64_t at = r->start[it->after] + (int64_t)it->turns * r->period - it->delay -
+            int64_t at = r->start[it->after] + (int64_t)it->microbatches * r->period - it->delay -
                          r->kinds[kind].time;
             latest = at < latest ? at : latest;
         }
@@ -365,7 +365,7 @@ static bool middle_fits(const repeating *r)
 
 static int64_t length_of(const repeating *r, const sf_repeat *it)
 {
-    return (r->nturns - 1) * it->period + it->span;
+    return (r->nmicrobatches - 1) * it->period + it->span;
 }
 
 static uint32_t keep(repeating *r, sf_repeat *out, uint32_t count, uint32_t most)
@@ -425,7 +425,7 @@ uint32_t sf_repeat_find(const sf_jobs *jobs, uint32_t nkinds, uint32_t tries, ui
     repeating *r = SF_NEW(arena, repeating);
     *r = (repeating){.jobs = jobs,
                      .nkinds = nkinds,
-                     .nturns = jobs->njobs / nkinds,
+                     .nmicrobatches = jobs->njobs / nkinds,
                      .kinds = jobs->jobs,
                      .arena = arena,
                      .dice = {1}};

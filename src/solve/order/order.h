@@ -24,7 +24,8 @@ typedef struct sf_job {
     int64_t time;             /* not negative */
     uint64_t machines;        /* a bit each, at least one */
     int64_t at_start, at_end; /* change of memory on each of the machines */
-    uint32_t turn; /* jobs of one turn belong together; in doubt, the lowest turn goes first */
+    uint32_t
+        microbatch; /* jobs of one turn belong together; in doubt, the lowest turn goes first */
 } sf_job;
 
 typedef struct sf_wait {

@@ -141,14 +141,14 @@ static int64_t urgency_of(const searching *s, uint32_t job, int which)
     const sf_job *it = &s->jobs->jobs[job];
     const int64_t much = INT64_C(1) << 40;
     bool frees = it->at_start + it->at_end < 0;
-    int64_t turn = -(int64_t)it->turn * much;
+    int64_t microbatch = -(int64_t)it->microbatch * much;
     switch (which) {
     case 0:
         return s->tails[job];
     case 1:
-        return turn + s->tails[job] / 2;
+        return microbatch + s->tails[job] / 2;
     case 2:
-        return (frees ? much : 0) * (1 << 20) + turn;
+        return (frees ? much : 0) * (1 << 20) + microbatch;
     default:
         return (frees && s->jobs->first_out[job] < s->jobs->first_out[job + 1] ? much : 0) *
                    (1 << 20) +
@@ -159,12 +159,14 @@ static int64_t urgency_of(const searching *s, uint32_t job, int which)
 /* With as wide a window as does not get stuck. */
 static bool list_in_window(searching *s, sf_list_options options, sf_queues *queues)
 {
-    uint32_t nturns = 0;
+    uint32_t nmicrobatches = 0;
     for (uint32_t j = 0; j < s->jobs->njobs; j++)
-        nturns = s->jobs->jobs[j].turn >= nturns ? s->jobs->jobs[j].turn + 1 : nturns;
-    for (uint32_t window = nturns; window > 0 && !is_over(s); window /= 2) {
+        nmicrobatches = s->jobs->jobs[j].microbatch >= nmicrobatches
+                            ? s->jobs->jobs[j].microbatch + 1
+                            : nmicrobatches;
+    for (uint32_t window = nmicrobatches; window > 0 && !is_over(s); window /= 2) {
         uint64_t looked = 0;
-        options.window = window == nturns ? 0 : window;
+        options.window = window == nmicrobatches ? 0 : window;
         options.looked = &looked;
         bool good = sf_list_schedule(s->jobs, &options, s->arena, queues);
         spend(s, s->jobs->njobs + looked / LOOKS);

@@ -54,7 +54,7 @@ static void test_plans(void **state)
     int first, argument;
     char text[SF_LAYOUT_TEXT];
     assert_int_equal(sf_primitives_new(*state, NULL, &list), SF_OK);
-    assert_int_equal(sf_primitives_add(list, &sum, NULL, NULL), SF_EWRONG);
+    assert_int_equal(sf_primitives_add(list, &sum, NULL, NULL), SF_EMISMATCH);
     assert_int_equal(sf_primitives_add(list, &mesh, NULL, NULL), SF_OK);
     assert_int_equal(sf_primitives_add(list, &up, NULL, &first), SF_OK);
     assert_int_equal(sf_primitives_add(list, &down, NULL, NULL), SF_OK);

@@ -167,7 +167,7 @@ static void test_gradients(void **state)
         sf_pin_options pin = {.mesh = "data=2", .recipe = "dp"};
         assert_int_equal(sf_primitives_verify(list, &pin, &(sf_verify_options){.steps = 2}, NULL,
                                               &report, &culprit),
-                         wrong ? SF_EWRONG : SF_OK);
+                         wrong ? SF_EMISMATCH : SF_OK);
         assert_int_equal(culprit, wrong ? 0 : -1);
         sf_verify_free(report);
         sf_primitives_free(list);

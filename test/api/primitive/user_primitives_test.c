@@ -149,10 +149,10 @@ static void test_kernels(void **state)
         assert_int_equal(verify("test.norm", ranks, NULL, &culprit), SF_OK);
         assert_int_equal(culprit, -1);
     }
-    assert_int_equal(verify("test.wrong", 2, &diag, &culprit), SF_EWRONG);
+    assert_int_equal(verify("test.wrong", 2, &diag, &culprit), SF_EMISMATCH);
     assert_int_equal(culprit, 1);
     sf_diag_clear(&diag);
-    assert_int_equal(verify("test.broken", 1, &diag, &culprit), SF_EWRONG);
+    assert_int_equal(verify("test.broken", 1, &diag, &culprit), SF_EMISMATCH);
     assert_non_null(strstr(diag.messages[0].text, "kernel test.broken failed, with 7"));
     sf_diag_clear(&diag);
 }
@@ -160,18 +160,18 @@ static void test_kernels(void **state)
 static void test_refuses(void **state)
 {
     (void)state;
-    static const sf_user_kernel twin = {SF_PLUGIN_VERSION, "test.norm", 2, run_wrong},
+    static const sf_user_kernel backward = {SF_PLUGIN_VERSION, "test.norm", 2, run_wrong},
                                 newer = {SF_PLUGIN_VERSION + 1, "test.new", 2, run_norm};
     sf_graph *graph;
     sf_primitives *list;
     sf_diag diag = {0};
     int count;
     assert_int_equal(sf_bind_kernel(&good, NULL), SF_OK);
-    assert_int_equal(sf_bind_kernel(&twin, NULL), SF_EUSAGE);
+    assert_int_equal(sf_bind_kernel(&backward, NULL), SF_EUSAGE);
     assert_int_equal(sf_bind_kernel(&newer, NULL), SF_EUSAGE);
     assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
     assert_int_equal(sf_primitives_new(graph, NULL, &list), SF_OK);
-    assert_int_equal(apply(list, NULL, &diag, &count), SF_EWRONG);
+    assert_int_equal(apply(list, NULL, &diag, &count), SF_EMISMATCH);
     assert_int_equal(count, 0);
     assert_string_equal(diag.messages[0].text, "call: say a kernel");
     assert_int_equal(diag.messages[0].loc.line, 5);

@@ -20,19 +20,19 @@ typedef struct count {
 static sf_status apply(void *context, sf_settings *settings, sf_primitives *list, sf_diag *diag)
 {
     static const char *const recipes[] = {"dp", "zero1"};
-    int64_t data, turns;
+    int64_t data, microbatches;
     int recipe;
     char mesh[32], number[32];
     ((count *)context)->runs++;
     sf_status status = sf_settings_int(settings, "data", 1, 2, 1, diag, &data);
     if (status == SF_OK)
-        status = sf_settings_int(settings, "turns", 1, data, 1, diag, &turns);
+        status = sf_settings_int(settings, "turns", 1, data, 1, diag, &microbatches);
     if (status == SF_OK)
         status = sf_settings_choice(settings, "recipe", 2, recipes, diag, &recipe);
     if (status != SF_OK)
         return status;
     snprintf(mesh, sizeof mesh, "data=%d", (int)data);
-    snprintf(number, sizeof number, "%d", (int)turns);
+    snprintf(number, sizeof number, "%d", (int)microbatches);
     const sf_primitive said[] = {
         {.kind = SF_PRIMITIVE_SET, .name = "mesh", .value = mesh},
         {.kind = SF_PRIMITIVE_SET, .name = "recipe", .value = recipes[recipe]},

@@ -157,7 +157,7 @@ enum { COUNT = 2 };
 #define INIT "*=normal:0.2"
 
 struct rates {
-    int made[TEST_MISTAKES], missed[TEST_MISTAKES], idle;
+    int made[TEST_MISTAKES], missed[TEST_MISTAKES], unused;
 };
 
 static void try_mistake(const struct step *step, const sf_graph *graph, const sf_plan *plan,
@@ -165,10 +165,10 @@ static void try_mistake(const struct step *step, const sf_graph *graph, const sf
                         struct rates *rates)
 {
     sf_verify_report *report = verify(graph, plan, &spoil, INIT, 0, COUNT, what);
-    bool passed = report->passed, idle = same(report, good) || is_idle(step, graph, &spoil);
+    bool passed = report->passed, unused = same(report, good) || is_idle(step, graph, &spoil);
     sf_verify_free(report);
-    if (!spoil.applied || (passed && idle)) {
-        rates->idle++;
+    if (!spoil.applied || (passed && unused)) {
+        rates->unused++;
         return;
     }
     rates->made[spoil.mistake]++;
@@ -228,7 +228,7 @@ static void test_mistakes(void **state)
     }
     for (int narrow = 0; narrow < 2; narrow++)
         print_message("mistakes missed, %d bits: %d of %d (and %d that change nothing)\n",
-                      narrow ? 16 : 32, missed[narrow], made[narrow], rates[narrow].idle);
+                      narrow ? 16 : 32, missed[narrow], made[narrow], rates[narrow].unused);
     assert_true(*only || made[0] >= (all ? 300 : test_short() ? 5 : 15));
     assert_int_equal(missed[0], 0);
     /* In 16 bits some do less to a step than rounding does: that cannot be told. */

@@ -30,7 +30,7 @@ typedef struct trial {
     sf_graph *graph;
     sf_arena arena;
     sf_tensor arguments[2], expected;
-    sf_spread spread;
+    sf_noise_range noise;
 } trial;
 
 static void fill(trial *t, double (*value)(int64_t))
@@ -60,14 +60,14 @@ static void open_trial(trial *t, const char *text, double (*value)(int64_t))
         .type = result.type,
         .data = sf_arena_copy(&t->arena, result.data, (size_t)sf_type_bytes(result.type))};
     sf_runner_close(&runner);
-    sf_spread_init(t->graph, &options, &t->arena, &t->spread);
-    assert_int_equal(sf_spread_widen(&t->spread, t->arguments, &t->expected, NULL), SF_OK);
-    assert_int_equal(sf_graph_verify(t->spread.noisy, NULL), SF_OK);
+    sf_noise_range_init(t->graph, &options, &t->arena, &t->noise);
+    assert_int_equal(sf_noise_range_widen(&t->noise, t->arguments, &t->expected, NULL), SF_OK);
+    assert_int_equal(sf_graph_verify(t->noise.noisy, NULL), SF_OK);
 }
 
 static void close_trial(trial *t)
 {
-    sf_spread_close(&t->spread);
+    sf_noise_range_close(&t->noise);
     sf_graph_free(t->graph);
     sf_arena_free(&t->arena);
 }
@@ -142,7 +142,7 @@ static void test_sizes(void **state)
         open_trial(&t, cases[i].text, cases[i].value);
         double moved = 0, size = 0;
         for (int64_t k = 0; k < t.expected.type->count; k++) {
-            moved = fmax(moved, (double)t.spread.at[0][k]);
+            moved = fmax(moved, (double)t.noise.at[0][k]);
             size = fmax(size, fabs(sf_get_f64(&t.expected, k)));
         }
         if (moved < cases[i].least * size || moved > cases[i].most * size)
@@ -160,17 +160,17 @@ static void test_pairs(void **state)
     double sums[8] = {0};
     for (int run = 0; run < 2; run++) {
         sf_tensor result;
-        assert_int_equal(sf_spread_run(&t.spread, t.arguments, run, &result, NULL), SF_OK);
+        assert_int_equal(sf_noise_range_run(&t.noise, t.arguments, run, &result, NULL), SF_OK);
         for (int k = 0; k < 8; k++)
             sums[k] += sf_get_f64(&result, k) - sf_get_f64(&t.expected, k);
     }
     for (int k = 0; k < 8; k++)
-        assert_true(fabs(sums[k]) < 0.1 * (double)t.spread.at[0][k] + 1e-6);
-    assert_int_equal(t.spread.runs, 4);
-    assert_int_equal(t.spread.pairs, 1);
-    sf_spread_clear(&t.spread);
-    assert_int_equal(t.spread.pairs, 0);
-    assert_true(t.spread.at[0][3] == 0);
+        assert_true(fabs(sums[k]) < 0.1 * (double)t.noise.at[0][k] + 1e-6);
+    assert_int_equal(t.noise.runs, 4);
+    assert_int_equal(t.noise.pairs, 1);
+    sf_noise_range_clear(&t.noise);
+    assert_int_equal(t.noise.pairs, 0);
+    assert_true(t.noise.at[0][3] == 0);
     close_trial(&t);
 }
 
@@ -194,17 +194,17 @@ static void test_finds_jumps(void **state)
         "%s = stablehlo.sign %r : tensor<8xf32>\n return %s : tensor<8xf32> }\n";
     trial t;
     open_trial(&t, text, cancelling);
-    assert_int_equal(sf_spread_widen(&t.spread, t.arguments, &t.expected, NULL), SF_OK);
+    assert_int_equal(sf_noise_range_widen(&t.noise, t.arguments, &t.expected, NULL), SF_OK);
     sf_unstable unstable;
     sf_comparison comparison = {.graph = t.graph,
                                 .arguments = t.arguments,
                                 .ours = &t.expected,
                                 .theirs = &t.expected,
                                 .tolerance = 1e-4};
-    sf_find_unstable(&comparison, t.spread.at, &t.arena, &unstable);
+    sf_find_unstable(&comparison, t.noise.at, &t.arena, &unstable);
     assert_int_equal(unstable.count, 6);
     for (int k = 0; k < 8; k++)
-        assert_int_equal(t.spread.at[0][k] > 0, k < 6);
+        assert_int_equal(t.noise.at[0][k] > 0, k < 6);
     close_trial(&t);
 }
 
@@ -230,13 +230,13 @@ static sf_difference judge(const made_up *made)
 {
     sf_graph *graph = load(weights);
     sf_arena arena = {0};
-    float before[ELEMENTS], theirs[ELEMENTS], ours[ELEMENTS], spread[ELEMENTS] = {0};
-    float *spreads[] = {spread};
+    float before[ELEMENTS], theirs[ELEMENTS], ours[ELEMENTS], noise[ELEMENTS] = {0};
+    float *spreads[] = {noise};
     const sf_type *type = sf_argument_type(graph, 0);
     for (int i = 0; i < ELEMENTS; i++) {
         before[i] = 2;
         theirs[i] = ours[i] = 1;
-        spread[i] = i < made->unstable ? 0.5f : 0;
+        noise[i] = i < made->unstable ? 0.5f : 0;
         if (i >= made->from && i < made->from + made->wrong)
             ours[i] = (float)(1 + made->by);
     }

@@ -94,7 +94,7 @@ static void test_finds_wrong_runs(void **state)
         sf_verify_report *report;
         sf_diag *diag = sf_diag_new();
         sf_plan_trial trial = {.reference = other, .graph = graph, .plan = plan};
-        assert_int_equal(sf_verify_trial(&trial, &options, diag, &report), SF_EWRONG);
+        assert_int_equal(sf_verify_trial(&trial, &options, diag, &report), SF_EMISMATCH);
         assert_false(report->passed);
         const sf_difference *worst = &report->results[report->worst];
         if (!strstr(worst->name, cases[i].worst))
@@ -122,7 +122,7 @@ static void test_refuses(void **state)
     options.tolerance = -1;
     assert_int_equal(sf_verify_plan(graph, plan, &options, NULL, &report), SF_EUSAGE);
     options = (sf_verify_options){.steps = 1, .init = "normal:1e30"};
-    assert_int_equal(sf_verify_plan(graph, plan, &options, NULL, &report), SF_EWRONG);
+    assert_int_equal(sf_verify_plan(graph, plan, &options, NULL, &report), SF_EMISMATCH);
     assert_null(report);
     sf_plan_free(plan);
     sf_graph_free(other);

@@ -98,16 +98,16 @@ static void test_finds_changes(void **state)
         sf_status status;
         int result;
     } cases[] = {
-        {"out.0", 3, 0.0003, SF_OK, -1},      /* key bias: within what an update can do */
-        {"out.0", 3, 0.01, SF_EWRONG, 0},     /* and beyond */
-        {"out.4", 3, 1e-6, SF_EWRONG, 4},     /* query bias: its gradient is not zero */
-        {"out.1", 7, 1e-3, SF_EWRONG, 1},     /* a kernel */
-        {"out.36", 0, 1, SF_EWRONG, 36},      /* the count, an integer */
-        {"out.37", 2, 1e-11, SF_OK, -1},      /* first moment of the key bias: noise */
-        {"out.37", 2, 1e-6, SF_EWRONG, 37},   /* and no noise */
-        {"out.38", 2, 1e-5, SF_EWRONG, 38},   /* first moment of a kernel */
-        {"out.73", 2, 1e-13, SF_EWRONG, 73},  /* second moment of the key bias */
-        {"out.109", 0, 1e-3, SF_EWRONG, 109}, /* the loss */
+        {"out.0", 3, 0.0003, SF_OK, -1},         /* key bias: within what an update can do */
+        {"out.0", 3, 0.01, SF_EMISMATCH, 0},     /* and beyond */
+        {"out.4", 3, 1e-6, SF_EMISMATCH, 4},     /* query bias: its gradient is not zero */
+        {"out.1", 7, 1e-3, SF_EMISMATCH, 1},     /* a kernel */
+        {"out.36", 0, 1, SF_EMISMATCH, 36},      /* the count, an integer */
+        {"out.37", 2, 1e-11, SF_OK, -1},         /* first moment of the key bias: noise */
+        {"out.37", 2, 1e-6, SF_EMISMATCH, 37},   /* and no noise */
+        {"out.38", 2, 1e-5, SF_EMISMATCH, 38},   /* first moment of a kernel */
+        {"out.73", 2, 1e-13, SF_EMISMATCH, 73},  /* second moment of the key bias */
+        {"out.109", 0, 1e-3, SF_EMISMATCH, 109}, /* the loss */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int worst;
@@ -205,13 +205,13 @@ static void test_finds_wrong_weights(void **state)
         sf_graph *of;
         assert_int_equal(sf_load(steps[i].file, NULL, NULL, &of), SF_OK);
         assert_int_equal(verify_mutated(of, &steps[i], 0, NOTHING), SF_OK);
-        assert_int_equal(verify_mutated(of, &steps[i], 0, LOSS), SF_EWRONG);
+        assert_int_equal(verify_mutated(of, &steps[i], 0, LOSS), SF_EMISMATCH);
         for (uint32_t k = 0; k < of->top->narguments; k++) {
             const sf_argument *argument = &of->arguments[k];
             if (argument->role != SF_ROLE_PARAM || strstr(argument->name, "__k____bias"))
                 continue;
             for (change what = TENTH_MORE; what < LOSS; what++)
-                if (verify_mutated(of, &steps[i], argument->next, what) != SF_EWRONG)
+                if (verify_mutated(of, &steps[i], argument->next, what) != SF_EMISMATCH)
                     fail_msg("%s: change %d of %s was not found", steps[i].file, what,
                              argument->name);
         }
@@ -223,10 +223,10 @@ static void test_finds_other_losses(void **state)
 {
     (void)state;
     int worst;
-    assert_int_equal(verify_changed("losses", 2, 1e-2, 3, &worst), SF_EWRONG);
+    assert_int_equal(verify_changed("losses", 2, 1e-2, 3, &worst), SF_EMISMATCH);
     assert_int_equal(verify_changed("losses", 3, 1e-2, 3, &worst), SF_OK);
     /* A label out of place in the second batch shows in the second loss. */
-    assert_int_equal(verify_changed("batch.1.labels", 0, 1, 2, &worst), SF_EWRONG);
+    assert_int_equal(verify_changed("batch.1.labels", 0, 1, 2, &worst), SF_EMISMATCH);
     assert_int_equal(verify_changed("batch.1.labels", 0, 1, 1, &worst), SF_OK);
 }
 

@@ -193,10 +193,11 @@ static void compare(const char *name, const sf_tensor *ours, const sf_tensor *ex
     }
 }
 
-static sf_plan *plan_in_turns(const sf_graph *graph, const char *recipe, int ranks, int turns)
+static sf_plan *plan_in_turns(const sf_graph *graph, const char *recipe, int ranks,
+                              int microbatches)
 {
     sf_plan *plan = test_plan(graph, recipe, ranks, recipe ? NULL : "data=1", NULL);
-    plan->micro_batches = turns;
+    plan->micro_batches = microbatches;
     return plan;
 }
 
@@ -224,10 +225,10 @@ static void test_turns_compute_the_step(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (int turns = 2; turns <= 16; turns *= 2) {
+        for (int microbatches = 2; microbatches <= 16; microbatches *= 2) {
             sf_graph *graph = test_step_text(cases[c].text);
             sf_tensor *arguments = fill_arguments(graph), *expected = evaluate(graph, arguments);
-            sf_plan *plan = plan_in_turns(graph, NULL, 1, turns);
+            sf_plan *plan = plan_in_turns(graph, NULL, 1, microbatches);
             sf_local *local = test_local(graph, plan, 0);
             if (count_loops(local->graph) != cases[c].loops)
                 fail_msg("%s: %d loops", cases[c].name, count_loops(local->graph));
@@ -251,9 +252,9 @@ static void test_turns_of_ranks_are_checked(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (int turns = 2; turns <= 8; turns *= 2) {
+        for (int microbatches = 2; microbatches <= 8; microbatches *= 2) {
             sf_graph *graph = test_step_text(cases[c].text);
-            sf_plan *plan = plan_in_turns(graph, "dp", 2, turns);
+            sf_plan *plan = plan_in_turns(graph, "dp", 2, microbatches);
             for (int rank = 0; rank < 2; rank++) {
                 sf_local *local = test_local(graph, plan, rank);
                 assert_int_equal(sf_check_local(local, NULL), SF_OK);
@@ -288,13 +289,13 @@ static void test_micro_steps_are_checked(void **state)
     assert_true(cut > 0);
 }
 
-static void expect_refused(const char *text, int turns, const char *why)
+static void expect_refused(const char *text, int microbatches, const char *why)
 {
     sf_graph *graph = test_step_text(text);
-    sf_plan *plan = plan_in_turns(graph, NULL, 1, turns);
+    sf_plan *plan = plan_in_turns(graph, NULL, 1, microbatches);
     sf_diag *diag = sf_diag_new();
     sf_local *local;
-    assert_int_equal(sf_local_new(graph, plan, 0, diag, &local), SF_EWRONG);
+    assert_int_equal(sf_local_new(graph, plan, 0, diag, &local), SF_EMISMATCH);
     if (!strstr(sf_diag_text(diag, 0), why))
         fail_msg("\"%s\" lacks \"%s\"", sf_diag_text(diag, 0), why);
     sf_diag_free(diag);

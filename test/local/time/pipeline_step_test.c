@@ -120,7 +120,7 @@ static void check_runs(step *s, const sf_plan *plan)
 /* Runs the step in that many stages under every schedule and number of turns; returns how many suited. */
 static int check_schedules(step *s, const char *what, const sf_pin_options *like)
 {
-    static const int stages[] = {2, 4, 8}, turns[] = {1, 2, 4, 8};
+    static const int stages[] = {2, 4, 8}, microbatches[] = {1, 2, 4, 8};
     int ran = 0;
     for (int k = 0; k < SCHEDULES; k++)
         for (int p = 0; p < 3; p++)
@@ -129,10 +129,10 @@ static int check_schedules(step *s, const char *what, const sf_pin_options *like
                 sf_pin_options options = *like;
                 snprintf(count, sizeof count, "%d", stages[p]);
                 snprintf(s->name, sizeof s->name, "%s: %s, %d stages, %d turns", what, schedules[k],
-                         stages[p], turns[m]);
+                         stages[p], microbatches[m]);
                 options.stages = count;
                 options.schedule = schedules[k];
-                options.micro_batches = turns[m];
+                options.micro_batches = microbatches[m];
                 sf_plan *plan = pin(s->graph, &options, reason);
                 if (!plan)
                     continue;
@@ -277,20 +277,20 @@ static int count_messages(const sf_local *local, sf_opcode code, int64_t element
 static void test_sums_are_sent_once(void **state)
 {
     (void)state;
-    for (int turns = 1; turns <= 16; turns *= 2) {
+    for (int microbatches = 1; microbatches <= 16; microbatches *= 2) {
         enum { WIDTH = 6, BATCH = 32 }; /* no turn is as large as weights are */
         groups g = open_groups(
             test_chain(8, BATCH, WIDTH, true),
-            &(sf_pin_options){.stages = "4", .schedule = "1f1b", .micro_batches = turns});
+            &(sf_pin_options){.stages = "4", .schedule = "1f1b", .micro_batches = microbatches});
         for (int i = 0; i < g.count; i++) {
             int sent = count_messages(g.at[i], SF_OP_SEND, WIDTH * WIDTH);
             int received = count_messages(g.at[i], SF_OP_RECEIVE, WIDTH * WIDTH);
             bool ends = i == 0 || i == g.count - 1;
             if (sent != ends || received != ends)
-                fail_msg("%d turns, group %d: %d weights sent, %d received", turns, i, sent,
+                fail_msg("%d turns, group %d: %d weights sent, %d received", microbatches, i, sent,
                          received);
-            int passed = count_messages(g.at[i], SF_OP_SEND, BATCH / turns * WIDTH);
-            assert_int_equal(passed, ends ? turns : 2 * turns);
+            int passed = count_messages(g.at[i], SF_OP_SEND, BATCH / microbatches * WIDTH);
+            assert_int_equal(passed, ends ? microbatches : 2 * microbatches);
         }
         close_groups(&g);
     }
@@ -347,7 +347,7 @@ static bool is_found(const groups *g)
     sf_diag *diag = sf_diag_new();
     sf_status status = sf_check_messages(g->count, g->at, diag);
     if (status != SF_OK) {
-        assert_int_equal(status, SF_EWRONG);
+        assert_int_equal(status, SF_EMISMATCH);
         assert_non_null(strstr(sf_diag_text(diag, 0), "message "));
         assert_non_null(strstr(sf_diag_text(diag, 0), "from group "));
     }
@@ -477,11 +477,12 @@ static void test_spoiled_schedules(void **state)
         for (int times = i % 3; times >= 0; times--)
             spoil_schedule(&pipeline->schedule, &dice);
         sf_schedule_write(&pipeline->schedule, &text);
-        sf_pipeline_wish wish = {
-            .stages = "4", .table = &pipeline->schedule, .turns = pipeline->schedule.pipe.nturns};
+        sf_pipeline_request request = {.stages = "4",
+                                       .table = &pipeline->schedule,
+                                       .microbatches = pipeline->schedule.pipe.nmicrobatches};
         sf_pipeline made;
         sf_plan_free(plan);
-        if (sf_pipeline_by(s.graph, &wish, &arena, diag, &made) != SF_OK) {
+        if (sf_pipeline_by(s.graph, &request, &arena, diag, &made) != SF_OK) {
             refused++;
         } else {
             made.axis = 0;
@@ -534,7 +535,7 @@ static bool spoil_plan(const sf_graph *graph, sf_plan *plan, int times, sf_dice 
     const sf_schedule_choice choice = {.table = &old->schedule};
     const sf_pipe *pipe = &old->schedule.pipe;
     bool taken = sf_pipeline_make(graph, old->stages.count, old->stages.of_node, pipe->ngroups,
-                                  pipe->nturns, &choice, &arena, diag, &new) == SF_OK;
+                                  pipe->nmicrobatches, &choice, &arena, diag, &new) == SF_OK;
     if (taken) {
         new.axis = old->axis;
         assert_int_equal(sf_plan_set_pipeline(plan, graph, &new, diag), SF_OK);
@@ -601,13 +602,13 @@ static void test_models_are_split_in_groups(void **state)
     static const char *const recipes[] = {"dp", "zero1", "zero2", "zero3", "megatron", "sequence"};
     sf_graph *graph = test_step("gpt-micro");
     for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
-        for (int again = 0; again < 2; again++) {
-            sf_pin_options options = {.stages = again ? "4" : "2",
-                                      .schedule = again ? "zb-v" : "1f1b",
+        for (int recomputed = 0; recomputed < 2; recomputed++) {
+            sf_pin_options options = {.stages = recomputed ? "4" : "2",
+                                      .schedule = recomputed ? "zb-v" : "1f1b",
                                       .micro_batches = 2,
                                       .recipe = recipes[r],
                                       .ranks = 4,
-                                      .recompute = again ? "layer" : NULL};
+                                      .recompute = recomputed ? "layer" : NULL};
             verify_micro(recipes[r], graph, &options);
         }
     sf_graph_free(graph);

@@ -85,25 +85,26 @@ static void test_round_trip(void **state)
         sf_graph *graph = test_step(test_steps[i]);
         for (int r = 0; sf_recipe_name(r); r++) {
             test_refusal refusal;
-            sf_plan *again, *plan = test_pin(graph, sf_recipe_name(r), 4, NULL, NULL, &refusal);
+            sf_plan *recomputed,
+                *plan = test_pin(graph, sf_recipe_name(r), 4, NULL, NULL, &refusal);
             if (!plan)
                 continue;
             sf_buf first = {0}, second = {0};
             bool predicted = plans % 2;
             plan->predicted = predicted ? &prediction : NULL;
             sf_plan_write(plan, graph, "-", &first);
-            if (read_text(graph, first.text, first.length, &again, &refusal) != SF_OK)
+            if (read_text(graph, first.text, first.length, &recomputed, &refusal) != SF_OK)
                 fail_msg("%s: %s", test_steps[i], refusal.text);
-            check_same(graph, plan, again);
-            assert_true(predicted == (again->predicted != NULL));
+            check_same(graph, plan, recomputed);
+            assert_true(predicted == (recomputed->predicted != NULL));
             if (predicted)
-                check_prediction(plan->predicted, again->predicted);
-            sf_plan_write(again, graph, "-", &second);
+                check_prediction(plan->predicted, recomputed->predicted);
+            sf_plan_write(recomputed, graph, "-", &second);
             assert_string_equal(first.text, second.text);
             sf_buf_free(&first);
             sf_buf_free(&second);
             sf_plan_free(plan);
-            sf_plan_free(again);
+            sf_plan_free(recomputed);
             plans++;
         }
         sf_graph_free(graph);

@@ -38,7 +38,7 @@ static setting set(const char *name, uint32_t p, uint32_t m, times_of of, sf_are
     for (uint32_t s = kind.name == SF_SCHEDULE_3F1B ? n - p : 0; s < n; s++)
         has_backward[s] = true;
     sf_pipe pipe = {.nstages = n,
-                    .nturns = m,
+                    .nmicrobatches = m,
                     .ngroups = p,
                     .has_backward = has_backward,
                     .nedges = n - 1,
@@ -234,7 +234,7 @@ static void test_too_little_memory_is_told(void **state)
     sf_arrange_options options = {0};
     sf_arranged found;
     assert_int_equal(sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &found, diag),
-                     SF_EWRONG);
+                     SF_EMISMATCH);
     assert_non_null(strstr(sf_diag_text(diag, 0),
                            "no order was found in which group 1 holds at most 0 "
                            "bytes of activations; the best one holds 1"));

@@ -49,8 +49,8 @@ static void test_rounds_are_cut_alike(void **state)
         uint32_t *forward;
         sf_stages stages;
         double *time = sf_times_by_ops(graph, &arena);
-        sf_stage_wish wish = {.count = groups, .time = sf_forward_times(graph, time, &arena)};
-        if (sf_cut_rounds(graph, 3, &wish, time, &arena, diag, &forward) != SF_OK ||
+        sf_stage_request request = {.count = groups, .time = sf_forward_times(graph, time, &arena)};
+        if (sf_cut_rounds(graph, 3, &request, time, &arena, diag, &forward) != SF_OK ||
             sf_stages_complete(graph, 3 * groups, forward, &arena, diag, &stages) != SF_OK)
             fail_msg("%u groups: %s", groups, sf_diag_text(diag, 0));
         double backward[9] = {0};
@@ -81,11 +81,11 @@ static void test_what_are_no_rounds_is_refused(void **state)
         const char *step, *stages, *schedule, *message;
         sf_status status;
     } table[] = {
-        {"gpt-micro", "6", "3f1b", "the step has 1", SF_EWRONG},
-        {"t5-micro", "6", "3f1b", "the step has 1", SF_EWRONG}, /* tied weights are not rounds */
+        {"gpt-micro", "6", "3f1b", "the step has 1", SF_EMISMATCH},
+        {"t5-micro", "6", "3f1b", "the step has 1", SF_EMISMATCH}, /* tied weights are not rounds */
         {"evoformer-micro", "3", "3f1b", "6 stages are for two", SF_EUSAGE},
-        {"evoformer-micro", "4", "3f1b:2", "take 3f1b:3", SF_EWRONG},
-        {"gpt-scan-micro", "6", "3f1b", "3 forward passes of the step", SF_EWRONG},
+        {"evoformer-micro", "4", "3f1b:2", "take 3f1b:3", SF_EMISMATCH},
+        {"gpt-scan-micro", "6", "3f1b", "3 forward passes of the step", SF_EMISMATCH},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         sf_diag *diag = sf_diag_new();
@@ -110,8 +110,8 @@ static sf_pipeline pipeline_of(const sf_graph *graph, const char *stages, const 
 {
     sf_pipeline out;
     sf_diag *diag = sf_diag_new();
-    sf_pipeline_wish wish = {.stages = stages, .schedule = schedule, .turns = 4};
-    if (sf_pipeline_by(graph, &wish, arena, diag, &out) != SF_OK)
+    sf_pipeline_request request = {.stages = stages, .schedule = schedule, .microbatches = 4};
+    if (sf_pipeline_by(graph, &request, arena, diag, &out) != SF_OK)
         fail_msg("%s stages by %s: %s", stages, schedule, sf_diag_text(diag, 0));
     sf_diag_free(diag);
     return out;

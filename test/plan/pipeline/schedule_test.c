@@ -37,7 +37,7 @@ static sf_pipe pipe_of(sf_schedule_kind kind, uint32_t p, uint32_t m, sf_arena *
     for (uint32_t s = kind.name == SF_SCHEDULE_3F1B ? nstages - p : 0; s < nstages; s++)
         has_backward[s] = true;
     return (sf_pipe){.nstages = nstages,
-                     .nturns = m,
+                     .nmicrobatches = m,
                      .ngroups = p,
                      .has_backward = has_backward,
                      .nedges = nstages - 1,
@@ -72,7 +72,7 @@ static sf_pipe_costs even_costs(const sf_pipe *pipe, even of, uint32_t chunks, s
 }
 
 static const uint32_t groups[] = {1, 2, 4, 8};
-static const uint32_t turns[] = {1, 2, 3, 4, 5, 8, 13, 16, 32};
+static const uint32_t microbatches[] = {1, 2, 3, 4, 5, 8, 13, 16, 32};
 static const even evens[] = {
     {240, 240, 240}, {240, 480, 240}, {480, 240, 240}, {720, 480, 240}, {240, 480, 480}};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -97,9 +97,9 @@ static void test_bubbles_are_those_of_the_closed_forms(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(groups); i++)
-        for (size_t k = 0; k < COUNT(turns); k++)
+        for (size_t k = 0; k < COUNT(microbatches); k++)
             for (size_t e = 0; e < COUNT(evens); e++) {
-                uint32_t p = groups[i], m = turns[k];
+                uint32_t p = groups[i], m = microbatches[k];
                 even of = evens[e];
                 int64_t bubble = (p - 1) * (of.f + of.b + of.w);
                 check_bubble("gpipe", p, m, of, bubble);
@@ -152,8 +152,8 @@ static void test_activations_in_flight_are_those_of_the_closed_forms(void **stat
 {
     (void)state;
     for (size_t i = 0; i < COUNT(groups); i++)
-        for (size_t k = 0; k < COUNT(turns); k++) {
-            uint32_t p = groups[i], m = turns[k];
+        for (size_t k = 0; k < COUNT(microbatches); k++) {
+            uint32_t p = groups[i], m = microbatches[k];
             check_peaks("gpipe", p, m, all_turns);
             check_peaks("1f1b", p, m, turns_ahead);
             if (m % p == 0)
@@ -167,11 +167,11 @@ static int64_t most_idle(const sf_schedule *schedule, const sf_pipe_jobs *jobs,
 {
     int64_t most = 0;
     for (uint32_t g = 0; g < schedule->pipe.ngroups; g++) {
-        int64_t idle = 0;
+        int64_t unused = 0;
         for (uint32_t i = 1; i < schedule->ntasks[g]; i++)
-            idle += times->start[sf_job_of(jobs, schedule->tasks[g][i])] -
-                    times->end[sf_job_of(jobs, schedule->tasks[g][i - 1])];
-        most = idle > most ? idle : most;
+            unused += times->start[sf_job_of(jobs, schedule->tasks[g][i])] -
+                      times->end[sf_job_of(jobs, schedule->tasks[g][i - 1])];
+        most = unused > most ? unused : most;
     }
     return most;
 }
@@ -331,7 +331,7 @@ static void test_stages_need_be_no_chain(void **state)
         uint32_t p = sf_schedule_stages(kind, 1) > 2 ? 1 : sf_schedule_stages(kind, 1) == 2 ? 2 : 4;
         bool interlaced = kind.name == SF_SCHEDULE_INTERLACED;
         sf_pipe pipe = {.nstages = sf_schedule_stages(kind, p) + (interlaced ? 2 : 0),
-                        .nturns = 4,
+                        .nmicrobatches = 4,
                         .ngroups = p,
                         .nedges = p == 1 ? 2 : 6,
                         .edges = edges,
@@ -350,19 +350,20 @@ static void test_stages_need_be_no_chain(void **state)
 
 static bool same_schedule(const sf_schedule *a, const sf_schedule *b)
 {
-    bool same = a->pipe.nstages == b->pipe.nstages && a->pipe.nturns == b->pipe.nturns &&
+    bool same = a->pipe.nstages == b->pipe.nstages &&
+                a->pipe.nmicrobatches == b->pipe.nmicrobatches &&
                 a->pipe.ngroups == b->pipe.ngroups && a->pipe.nedges == b->pipe.nedges &&
                 a->pipe.splits_weights == b->pipe.splits_weights;
     for (uint32_t e = 0; e < a->pipe.nedges && same; e++)
         same = a->pipe.edges[e].from == b->pipe.edges[e].from &&
                a->pipe.edges[e].to == b->pipe.edges[e].to;
-    for (uint32_t i = 0; same && i < a->pipe.nstages * a->pipe.nturns; i++)
+    for (uint32_t i = 0; same && i < a->pipe.nstages * a->pipe.nmicrobatches; i++)
         same = a->pipe.hosts[i] == b->pipe.hosts[i];
     for (uint32_t g = 0; same && g < a->pipe.ngroups; g++) {
         same = a->ntasks[g] == b->ntasks[g];
         for (uint32_t i = 0; same && i < a->ntasks[g]; i++)
             same = a->tasks[g][i].stage == b->tasks[g][i].stage &&
-                   a->tasks[g][i].turn == b->tasks[g][i].turn &&
+                   a->tasks[g][i].microbatch == b->tasks[g][i].microbatch &&
                    a->tasks[g][i].pass == b->tasks[g][i].pass;
     }
     return same;
@@ -378,14 +379,14 @@ static void test_text_goes_there_and_back(void **state)
                     continue;
                 sf_arena arena = {0};
                 sf_diag *diag = sf_diag_new();
-                sf_schedule schedule = make(names[i], p, m, &arena), again;
+                sf_schedule schedule = make(names[i], p, m, &arena), recomputed;
                 sf_buf text = {0}, text_again = {0};
                 sf_schedule_write(&schedule, &text);
                 sf_str view = {text.text, text.length};
-                if (sf_schedule_read(view, "x.txt", &arena, &again, diag) != SF_OK)
+                if (sf_schedule_read(view, "x.txt", &arena, &recomputed, diag) != SF_OK)
                     fail_msg("%s\n%s", text.text, sf_diag_text(diag, 0));
-                assert_true(same_schedule(&schedule, &again));
-                sf_schedule_write(&again, &text_again);
+                assert_true(same_schedule(&schedule, &recomputed));
+                sf_schedule_write(&recomputed, &text_again);
                 assert_string_equal(text.text, text_again.text);
                 sf_buf_free(&text);
                 sf_buf_free(&text_again);
@@ -485,7 +486,7 @@ static void test_timelines_are_drawn(void **state)
 
 static bool same_task(sf_stage_task a, sf_stage_task b)
 {
-    return a.stage == b.stage && a.turn == b.turn && a.pass == b.pass;
+    return a.stage == b.stage && a.microbatch == b.microbatch && a.pass == b.pass;
 }
 
 typedef struct running {
@@ -495,7 +496,7 @@ typedef struct running {
 
 static bool is_done(const running *r, sf_stage_task task)
 {
-    uint64_t hosts = sf_pipe_hosts(&r->schedule->pipe, task.stage, task.turn);
+    uint64_t hosts = sf_pipe_hosts(&r->schedule->pipe, task.stage, task.microbatch);
     uint32_t group = (uint32_t)__builtin_ctzll(hosts);
     for (uint32_t i = 0; i < r->at[group]; i++)
         if (same_task(r->schedule->tasks[group][i], task))
@@ -507,12 +508,14 @@ static bool has_its_data(const running *r, sf_stage_task task)
 {
     const sf_pipe *pipe = &r->schedule->pipe;
     bool good = task.pass == SF_PASS_FORWARD ||
-                is_done(r, (sf_stage_task){task.stage, task.turn, (sf_pass)(task.pass - 1)});
+                is_done(r, (sf_stage_task){task.stage, task.microbatch, (sf_pass)(task.pass - 1)});
     for (uint32_t e = 0; e < pipe->nedges && good; e++) {
         if (task.pass == SF_PASS_FORWARD && pipe->edges[e].to == task.stage)
-            good = is_done(r, (sf_stage_task){pipe->edges[e].from, task.turn, SF_PASS_FORWARD});
+            good =
+                is_done(r, (sf_stage_task){pipe->edges[e].from, task.microbatch, SF_PASS_FORWARD});
         if (task.pass == SF_PASS_BACKWARD && pipe->edges[e].from == task.stage)
-            good = is_done(r, (sf_stage_task){pipe->edges[e].to, task.turn, SF_PASS_BACKWARD});
+            good =
+                is_done(r, (sf_stage_task){pipe->edges[e].to, task.microbatch, SF_PASS_BACKWARD});
     }
     return good;
 }
@@ -528,7 +531,7 @@ static bool runs_to_its_end(const sf_schedule *schedule)
             if (r.at[g] == schedule->ntasks[g])
                 continue;
             sf_stage_task task = schedule->tasks[g][r.at[g]];
-            uint64_t hosts = sf_pipe_hosts(&schedule->pipe, task.stage, task.turn);
+            uint64_t hosts = sf_pipe_hosts(&schedule->pipe, task.stage, task.microbatch);
             bool all = has_its_data(&r, task);
             for (uint64_t rest = hosts; rest && all; rest &= rest - 1) {
                 int h = __builtin_ctzll(rest);

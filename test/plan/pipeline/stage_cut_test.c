@@ -50,8 +50,9 @@ static outcome cut_step(const char *name, const sf_graph *graph, uint32_t count,
     sf_diag *diag = sf_diag_new();
     double *time = find_times(graph, arena), *times = sf_forward_times(graph, time, arena);
     double total = 0, slowest = 0, *stage = SF_ARRAY(arena, count, double);
-    sf_stage_wish wish = {.count = count, .time = times, .tolerance = 0.05, .turns = 8};
-    if (sf_cut_step(graph, &wish, arena, diag, &o.cut) != SF_OK ||
+    sf_stage_request request = {
+        .count = count, .time = times, .tolerance = 0.05, .microbatches = 8};
+    if (sf_cut_step(graph, &request, arena, diag, &o.cut) != SF_OK ||
         sf_stages_complete(graph, count, o.cut.forward, arena, diag, &o.stages) != SF_OK ||
         sf_stages_check(graph, &o.stages, diag, &o.census) != SF_OK)
         fail_msg("%s, %u stages: %s", name, count, sf_diag_text(diag, 0));
@@ -135,8 +136,8 @@ static void test_stages_get_what_suits_them(void **state)
     double speed[] = {3, 1}, room[] = {1e9, 1e9}, share[2] = {0}, total = 0;
     double *kept = SF_ARRAY(&arena, graph->nnodes, double);
     double *times = sf_forward_times(graph, find_times(graph, &arena), &arena);
-    sf_stage_wish wish = {.count = 2, .time = times, .speed = speed, .tolerance = 0.05};
-    assert_int_equal(sf_cut_step(graph, &wish, &arena, diag, &cut), SF_OK);
+    sf_stage_request request = {.count = 2, .time = times, .speed = speed, .tolerance = 0.05};
+    assert_int_equal(sf_cut_step(graph, &request, &arena, diag, &cut), SF_OK);
     for (uint32_t n = 0; n < graph->nnodes; n++) {
         total += times[n];
         if (cut.forward[n] != SF_NONE)
@@ -144,17 +145,17 @@ static void test_stages_get_what_suits_them(void **state)
         kept[n] = times[n];
     }
     assert_true(share[0] / total > 0.7 && share[0] / total < 0.8);
-    wish.kept = kept;
-    wish.room = room;
+    request.kept = kept;
+    request.room = room;
     room[0] = total / 2;
-    assert_int_equal(sf_cut_step(graph, &wish, &arena, diag, &cut), SF_OK);
+    assert_int_equal(sf_cut_step(graph, &request, &arena, diag, &cut), SF_OK);
     assert_true(cut.slowest > 0.45 * total); /* the slower one has to take half */
     room[1] = total / 3;
-    assert_int_equal(sf_cut_step(graph, &wish, &arena, diag, &cut), SF_EWRONG);
+    assert_int_equal(sf_cut_step(graph, &request, &arena, diag, &cut), SF_EMISMATCH);
     assert_non_null(strstr(sf_diag_text(diag, 0), "lacks memory"));
-    wish.count = 100000;
-    wish.speed = wish.room = NULL;
-    assert_int_equal(sf_cut_step(graph, &wish, &arena, diag, &cut), SF_EWRONG);
+    request.count = 100000;
+    request.speed = request.room = NULL;
+    assert_int_equal(sf_cut_step(graph, &request, &arena, diag, &cut), SF_EMISMATCH);
     assert_non_null(strstr(sf_diag_text(diag, 1), "too few for 100000"));
     sf_diag_free(diag);
     sf_arena_free(&arena);
@@ -174,10 +175,10 @@ static void test_loops_that_stay_are_named(void **state)
     sf_load_options options = {.unroll = -1};
     assert_int_equal(
         sf_load("test/data/micro/gpt-scan-micro.stablehlo.mlir.xz", &options, diag, &graph), SF_OK);
-    sf_stage_wish wish = {.count = 4,
-                          .time = sf_forward_times(graph, find_times(graph, &arena), &arena)};
+    sf_stage_request request = {.count = 4,
+                                .time = sf_forward_times(graph, find_times(graph, &arena), &arena)};
     int before = sf_diag_count(diag);
-    assert_int_equal(sf_cut_step(graph, &wish, &arena, diag, &cut), SF_OK);
+    assert_int_equal(sf_cut_step(graph, &request, &arena, diag, &cut), SF_OK);
     assert_int_equal(sf_diag_count(diag), before + 1);
     assert_non_null(strstr(sf_diag_text(diag, before), "cannot be cut"));
     sf_diag_free(diag);

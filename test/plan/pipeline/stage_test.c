@@ -133,11 +133,11 @@ static void check_rules(const char *name, const sf_graph *graph)
 {
     test_random random = {.key = 7};
     for (int k = 0; k < COUNTS; k++)
-        for (int turn = 0; turn < 4; turn++) {
+        for (int microbatch = 0; microbatch < 4; microbatch++) {
             sf_arena arena = {0};
             sf_stage_census census;
-            uint32_t *said = turn == 0 ? cut_evenly(graph, counts[k], &arena)
-                                       : draw_stages(graph, counts[k], &random, &arena);
+            uint32_t *said = microbatch == 0 ? cut_evenly(graph, counts[k], &arena)
+                                             : draw_stages(graph, counts[k], &random, &arena);
             sf_stages stages = complete(name, graph, counts[k], said, &arena, &census);
             for (uint32_t i = 0; i < graph->top->nnodes; i++) {
                 const sf_node *node = sf_top_node(graph, i);
@@ -164,7 +164,7 @@ static void test_steps_keep_the_rules(void **state)
 
 static bool is_refused(const sf_graph *graph, const sf_stages *stages)
 {
-    return sf_stages_check(graph, stages, NULL, NULL) == SF_EWRONG;
+    return sf_stages_check(graph, stages, NULL, NULL) == SF_EMISMATCH;
 }
 
 /* Whether another node of that phase reads what the node makes, in the same stage and in every turn. */

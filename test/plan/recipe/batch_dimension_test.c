@@ -20,53 +20,56 @@
 typedef enum manner { PLAIN, RESHAPED, SLICED, GIVEN } manner;
 
 /* One turn of the step: rows of the batch times w, squared and summed. */
-static void put_turn(sf_buf *out, int turn, int rows)
+static void put_turn(sf_buf *out, int microbatch, int rows)
 {
     sf_buf_printf(out,
                   "  %%p%d = stablehlo.dot_general %%b%d, %%w, contracting_dims = [1] x [0] : "
                   "(tensor<%dx8xf32>, tensor<8x4xf32>) -> tensor<%dx4xf32>\n"
                   "  %%q%d = stablehlo.multiply %%p%d, %%p%d : tensor<%dx4xf32>\n",
-                  turn, turn, rows, rows, turn, turn, turn, rows);
+                  microbatch, microbatch, rows, rows, microbatch, microbatch, microbatch, rows);
     sf_buf_printf(out,
                   "  %%l%d = stablehlo.reduce(%%q%d init: %%s0) applies stablehlo.add across "
                   "dimensions = [0, 1] : (tensor<%dx4xf32>, tensor<f32>) -> tensor<f32>\n"
                   "  %%s%d = stablehlo.add %%s%d, %%l%d : tensor<f32>\n",
-                  turn, turn, rows, turn + 1, turn, turn);
+                  microbatch, microbatch, rows, microbatch + 1, microbatch, microbatch);
     sf_buf_printf(out,
                   "  %%h%d = stablehlo.dot_general %%b%d, %%p%d, contracting_dims = [0] x [0] : "
                   "(tensor<%dx8xf32>, tensor<%dx4xf32>) -> tensor<8x4xf32>\n"
                   "  %%g%d = stablehlo.add %%g%d, %%h%d : tensor<8x4xf32>\n",
-                  turn, turn, turn, rows, rows, turn + 1, turn, turn);
+                  microbatch, microbatch, microbatch, rows, rows, microbatch + 1, microbatch,
+                  microbatch);
 }
 
-static void put_block(sf_buf *out, manner how, int turn, int turns)
+static void put_block(sf_buf *out, manner how, int microbatch, int microbatches)
 {
-    int rows = 16 / turns;
+    int rows = 16 / microbatches;
     if (how == PLAIN) {
-        sf_buf_printf(out, "  %%b%d = stablehlo.multiply %%x, %%x : tensor<16x8xf32>\n", turn);
+        sf_buf_printf(out, "  %%b%d = stablehlo.multiply %%x, %%x : tensor<16x8xf32>\n",
+                      microbatch);
         return;
     }
     if (how == SLICED) {
         sf_buf_printf(out,
                       "  %%b%d = stablehlo.slice %%x [%d:%d, 0:8] : (tensor<16x8xf32>) -> "
                       "tensor<%dx8xf32>\n",
-                      turn, turn * rows, (turn + 1) * rows, rows);
+                      microbatch, microbatch * rows, (microbatch + 1) * rows, rows);
         return;
     }
     sf_buf_printf(out,
                   "  %%c%d = stablehlo.slice %%r [%d:%d, 0:%d, 0:8] : (tensor<%dx%dx8xf32>) -> "
                   "tensor<1x%dx8xf32>\n"
                   "  %%b%d = stablehlo.reshape %%c%d : (tensor<1x%dx8xf32>) -> tensor<%dx8xf32>\n",
-                  turn, turn, turn + 1, rows, turns, rows, rows, turn, turn, rows, rows);
+                  microbatch, microbatch, microbatch + 1, rows, microbatches, rows, rows,
+                  microbatch, microbatch, rows, rows);
 }
 
-static sf_graph *make_step(manner how, int turns)
+static sf_graph *make_step(manner how, int microbatches)
 {
     sf_buf text = {0};
-    int rows = 16 / turns;
+    int rows = 16 / microbatches;
     sf_buf_printf(&text, "func.func @main(%%w: tensor<8x4xf32>, ");
     if (how == GIVEN)
-        sf_buf_printf(&text, "%%r: tensor<%dx%dx8xf32>", turns, rows);
+        sf_buf_printf(&text, "%%r: tensor<%dx%dx8xf32>", microbatches, rows);
     else
         sf_buf_printf(&text, "%%x: tensor<16x8xf32>");
     sf_buf_printf(&text, ") -> (tensor<8x4xf32>, tensor<f32>) {\n"
@@ -75,15 +78,15 @@ static sf_graph *make_step(manner how, int turns)
     if (how == RESHAPED)
         sf_buf_printf(&text,
                       "  %%r = stablehlo.reshape %%x : (tensor<16x8xf32>) -> tensor<%dx%dx8xf32>\n",
-                      turns, rows);
-    for (int turn = 0; turn < turns; turn++) {
-        put_block(&text, how, turn, turns);
-        put_turn(&text, turn, rows);
+                      microbatches, rows);
+    for (int microbatch = 0; microbatch < microbatches; microbatch++) {
+        put_block(&text, how, microbatch, microbatches);
+        put_turn(&text, microbatch, rows);
     }
     sf_buf_printf(&text,
                   "  %%n = stablehlo.subtract %%w, %%g%d : tensor<8x4xf32>\n"
                   "  return %%n, %%s%d : tensor<8x4xf32>, tensor<f32>\n}\n",
-                  turns, turns);
+                  microbatches, microbatches);
     sf_graph *graph = NULL;
     sf_diag *diag = sf_diag_new();
     if (sf_load_text(text.text, text.length, "step", NULL, diag, &graph) != SF_OK)
@@ -98,7 +101,7 @@ static void test_shares(void **state)
     (void)state;
     static const struct {
         manner how;
-        int turns, parts, dim;
+        int microbatches, parts, dim;
         int64_t period; /* 0: nothing splits */
     } cases[] = {
         {PLAIN, 1, 2, 0, 16},   {PLAIN, 1, 16, 0, 16},  {PLAIN, 1, 3, 0, 0},
@@ -108,7 +111,7 @@ static void test_shares(void **state)
         {GIVEN, 2, 4, 1, 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sf_graph *graph = make_step(cases[i].how, cases[i].turns);
+        sf_graph *graph = make_step(cases[i].how, cases[i].microbatches);
         sf_arena arena = {0};
         sf_uses uses = sf_uses_of(graph, &arena);
         sf_share share = sf_batch_share(graph, &uses, 1, 0, cases[i].parts);
@@ -158,7 +161,7 @@ static void test_rows(void **state)
     const sf_load_options options = {.size = sizeof options, .unroll = -1, .state = "0=0"};
     assert_int_equal(sf_load_text(text, strlen(text), "step", &options, NULL, &graph), SF_OK);
     assert_int_equal(sf_recipe_plan(graph, "dp", 4, NULL, NULL, &plan), SF_OK);
-    assert_int_equal(sf_plan_complete(graph, plan, NULL), SF_OK);
+    assert_int_equal(sf_plan_propagate(graph, plan, NULL), SF_OK);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         if (sf_has_rows(graph, i) != has_rows[i])
             fail_msg("argument %u has %s", i, has_rows[i] ? "no rows" : "rows");
@@ -178,7 +181,7 @@ static void test_nothing_is_repeated(void **state)
             sf_plan *plan;
             assert_int_equal(graph->arguments[0].role, SF_ROLE_PARAM);
             assert_int_equal(sf_recipe_plan(graph, "dp", ranks, NULL, NULL, &plan), SF_OK);
-            assert_int_equal(sf_plan_complete(graph, plan, NULL), SF_OK);
+            assert_int_equal(sf_plan_propagate(graph, plan, NULL), SF_OK);
             sf_repeated repeated = sf_find_repeated(graph, plan);
             assert_true(repeated.share < 0.2);
             assert_true(repeated.once > 0 && repeated.done > repeated.once);

@@ -241,7 +241,7 @@ static void test_refusals(void **state)
             test_pin(graph, rows[i].recipe, rows[i].ranks, rows[i].mesh, NULL, &refusal);
         assert_null(plan);
         bool applies = !strstr(refusal.text, "does not apply");
-        assert_says(refusal, applies ? SF_EUSAGE : SF_EWRONG, rows[i].why);
+        assert_says(refusal, applies ? SF_EUSAGE : SF_EMISMATCH, rows[i].why);
         sf_graph_free(graph);
     }
 }
@@ -278,7 +278,7 @@ static void test_sequence_has_tokens(void **state)
         sf_plan *plan = test_pin(graph, "sequence", 2, NULL, NULL, &refusal);
         assert_int_equal(plan != NULL, rows[i].applies);
         if (!plan)
-            assert_says(refusal, SF_EWRONG, "they are not the tokens of one sequence");
+            assert_says(refusal, SF_EMISMATCH, "they are not the tokens of one sequence");
         sf_plan_free(plan);
         sf_graph_free(graph);
     }
@@ -326,17 +326,17 @@ static void test_determinism(void **state)
 {
     (void)state;
     for (int i = 0; test_steps[i]; i++) {
-        sf_graph *graph = test_step(test_steps[i]), *again = test_step(test_steps[i]);
+        sf_graph *graph = test_step(test_steps[i]), *recomputed = test_step(test_steps[i]);
         for (int r = 0; sf_recipe_nth(r); r++) {
             test_refusal refusal;
             sf_plan *a = test_pin(graph, sf_recipe_nth(r)->name, 2, NULL, NULL, &refusal);
-            sf_plan *b = test_pin(again, sf_recipe_nth(r)->name, 2, NULL, NULL, &refusal);
+            sf_plan *b = test_pin(recomputed, sf_recipe_nth(r)->name, 2, NULL, NULL, &refusal);
             assert_int_equal(a == NULL, b == NULL);
             if (!a)
                 continue;
             sf_buf x = {0}, y = {0};
             sf_plan_write(a, graph, NULL, &x);
-            sf_plan_write(b, again, NULL, &y);
+            sf_plan_write(b, recomputed, NULL, &y);
             assert_string_equal(x.text, y.text);
             sf_buf_free(&x);
             sf_buf_free(&y);
@@ -344,7 +344,7 @@ static void test_determinism(void **state)
             sf_plan_free(b);
         }
         sf_graph_free(graph);
-        sf_graph_free(again);
+        sf_graph_free(recomputed);
     }
 }
 

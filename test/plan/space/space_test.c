@@ -339,8 +339,8 @@ typedef struct drawn {
 static void write_order(const drawn *it, char *out, size_t room)
 {
     snprintf(out, room, "order layer_%u %c %u 0 layer_%u %c %u 0; ", it->before.stage,
-             "FB"[it->before.pass], it -> before.turn, it->after.stage, "FB"[it->after.pass],
-             it -> after.turn);
+             "FB"[it->before.pass], it -> before.microbatch, it->after.stage, "FB"[it->after.pass],
+             it -> after.microbatch);
 }
 
 /* Any orders of tasks: they are kept, and the step is computed; or they are refused. Nothing hangs. */

@@ -263,7 +263,7 @@ static void test_finds_in_time(void **state)
     (void)state;
     static const struct {
         int micro_batches;
-        const char *again;
+        const char *recomputed;
         int forward;
     } rows[] = {{2, "none", 2}, {1, "layer", 4}, {2, "layer", 4}, {1, "cheap", 4}};
     sf_diag *diag = sf_diag_new();
@@ -274,7 +274,7 @@ static void test_finds_in_time(void **state)
         sf_pin_options pin = {.mesh = "data=1",
                               .recipe = "dp",
                               .micro_batches = rows[i].micro_batches,
-                              .recompute = rows[i].again};
+                              .recompute = rows[i].recomputed};
         sf_plan *plan;
         assert_int_equal(sf_pin_step(graph, &pin, diag, &plan), SF_OK);
         sf_local *local = test_local(graph, plan, 0);

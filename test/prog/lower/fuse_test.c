@@ -131,7 +131,7 @@ static void test_nodes(void **state)
         sf_target target = sf_target_cpu;
         sf_buf text = {0};
         target.most_nodes = 4;
-        target.most_again = 0;
+        target.most_recomputed = 0;
         sf_buf_printf(&text, "func.func public @main(%%v0: " T ", %%y: " T ") -> " T " {\n");
         for (int i = 0; i < count; i++)
             sf_buf_printf(&text, "%%v%d = stablehlo.multiply %%v%d, %%y : " T "\n", i + 1, i);

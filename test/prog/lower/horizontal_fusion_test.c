@@ -105,7 +105,7 @@ static void test_little_is_held(void **state)
 static int count_launches(const sf_program *p)
 {
     sf_arena arena = {0};
-    const uint32_t *firsts = sf_bunches_of(p, NULL, &arena);
+    const uint32_t *firsts = sf_fused_launches_of(p, NULL, &arena);
     int count = 0;
     for (uint32_t i = 0; i < p->ninsts; i++)
         count += p->insts[i].kind == SF_INST_LOOP && firsts[i] == i;
@@ -116,7 +116,7 @@ static int count_launches(const sf_program *p)
 typedef struct found {
     int before[16], steps;
     uint64_t order[16]; /* of those that are not small, from what they are of */
-    bool again;
+    bool recomputed;
     int more;
 } found;
 
@@ -132,7 +132,7 @@ static void compare_steps(void *context, const char *what, const sf_program *p,
         if (!sf_is_small_loop(&judged, &p->insts[i]))
             order = order * 1000003 + p->insts[i].origin.node;
     int launches = count_launches(&judged);
-    if (!f->again) {
+    if (!f->recomputed) {
         f->before[f->steps] = launches;
         f->order[f->steps++] = order;
         return;
@@ -153,7 +153,7 @@ static void test_steps(void **state)
     sf_target plain = sf_target_cuda;
     plain.small_bytes = 0;
     int count = test_each_whole(&plain, compare_steps, &f);
-    f.again = true;
+    f.recomputed = true;
     f.steps = 0;
     assert_int_equal(test_each_whole(&sf_target_cuda, compare_steps, &f), count);
     assert_int_equal(f.more, count);

@@ -75,11 +75,11 @@ static sf_program *lower_chain(int count, const char *op, bool is_unary, const s
 }
 
 static void expect_chain(int count, const char *op, bool is_unary, const sf_target *target,
-                         bool again)
+                         bool recomputed)
 {
     sf_program *p = lower_chain(count, op, is_unary, target);
     int stored = count_stored(p), ops = count_ops(p);
-    if (stored != (again ? 1 : 2) || ops != (again ? 2 * count : count) + 1)
+    if (stored != (recomputed ? 1 : 2) || ops != (recomputed ? 2 * count : count) + 1)
         fail_msg("%d times %s: %d tensors stored, %d ops", count, op, stored, ops);
     sf_program_free(p);
 }
@@ -90,17 +90,17 @@ static void test_limits(void **state)
     (void)state;
     const sf_target *cpu = &sf_target_cpu;
     expect_chain(1, "multiply", false, cpu, true);
-    expect_chain(cpu->most_again, "multiply", false, cpu, true);
-    expect_chain(cpu->most_again + 1, "multiply", false, cpu, false);
+    expect_chain(cpu->most_recomputed, "multiply", false, cpu, true);
+    expect_chain(cpu->most_recomputed + 1, "multiply", false, cpu, false);
     expect_chain(cpu->most_functions + 1, "tanh", true, cpu, false);
     sf_target most = sf_target_cpu, none = sf_target_cpu, two = sf_target_cpu;
     two.most_functions = 2;
     expect_chain(2, "tanh", true, &two, true);
     expect_chain(3, "tanh", true, &two, false);
-    most.most_again = SF_MOST_AGAIN;
-    none.most_again = 0;
-    expect_chain(SF_MOST_AGAIN, "multiply", false, &most, true);
-    expect_chain(SF_MOST_AGAIN + 1, "multiply", false, &most, false);
+    most.most_recomputed = SF_MOST_RECOMPUTED;
+    none.most_recomputed = 0;
+    expect_chain(SF_MOST_RECOMPUTED, "multiply", false, &most, true);
+    expect_chain(SF_MOST_RECOMPUTED + 1, "multiply", false, &most, false);
     expect_chain(1, "multiply", false, &none, false);
 }
 
@@ -110,7 +110,7 @@ static void test_leaves(void **state)
     (void)state;
     static const struct {
         const char *lines;
-        bool again;
+        bool recomputed;
     } cases[] = {
         {"%a = stablehlo.add %x0, %y : " TYPE "\n", true},
         {"%c = stablehlo.add %x0, %y : " TYPE "\n%a = stablehlo.multiply %c, %x0 : " TYPE "\n",
@@ -120,7 +120,7 @@ static void test_leaves(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_program *p = lower_twice(cases[i].lines, NULL);
-        if ((count_stored(p) == 1) != cases[i].again)
+        if ((count_stored(p) == 1) != cases[i].recomputed)
             fail_msg("%s: %d tensors stored", cases[i].lines, count_stored(p));
         sf_program_free(p);
     }
@@ -153,7 +153,7 @@ static void test_all_steps(void **state)
     (void)state;
     sf_target none = sf_target_cpu;
     traffic with = {0}, without = {0};
-    none.most_again = 0;
+    none.most_recomputed = 0;
     test_each_whole(&sf_target_cpu, add_traffic, &with);
     test_each_whole(&none, add_traffic, &without);
     print_message("computing again: %.3f of the bytes, %.3f of the ops\n",

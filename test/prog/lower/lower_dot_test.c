@@ -124,7 +124,7 @@ static void test_turns(void **state)
     for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
         sf_target target = sf_target_cpu;
         target.rounds = true;
-        target.turn_flops = turns[i].from;
+        target.transpose_flops = turns[i].from;
         sf_program *program = test_lower_text(turns[i].text, &target);
         size_t dots = 0, apart = 0;
         for (size_t j = 0; j < program->ninsts; j++)

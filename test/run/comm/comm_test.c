@@ -334,7 +334,7 @@ static void suite_types(sf_comm *comm, sf_diag *diag)
                                     .nparts = 1,
                                     .counts = {counts[i]},
                                     .in_place = kind == SF_ALL_REDUCE && seed % 2,
-                                    .turn = (int)(seed % 3),
+                                    .microbatch = (int)(seed % 3),
                                     .seed = seed};
                     run_shape(comm, &groups[seed % (uint64_t)ngroups], &s, diag);
                 }
@@ -357,7 +357,7 @@ static void suite_sizes(sf_comm *comm, sf_diag *diag)
                                 .monoid = SF_MONOID_ADD,
                                 .nparts = 1,
                                 .counts = {counts[i]},
-                                .turn = i % 4,
+                                .microbatch = i % 4,
                                 .seed = seed};
                 if (!reduces(s.kind))
                     s.monoid = SF_MONOID_NONE;
@@ -393,7 +393,7 @@ static void suite_large(sf_comm *comm, sf_diag *diag)
                             .nparts = 1,
                             .counts = {counts[members] / (whole ? 1 : members)},
                             .in_place = kind == SF_ALL_REDUCE && g % 2,
-                            .turn = 1,
+                            .microbatch = 1,
                             .seed = (uint64_t)(7000 + g)};
             run_shape(comm, &groups[g], &s, diag);
         }
@@ -474,7 +474,7 @@ static void suite_flight(sf_comm *comm, sf_diag *diag)
                                     .monoid = SF_MONOID_ADD,
                                     .nparts = 1,
                                     .counts = {counts[(seed >> 16) % 6]},
-                                    .turn = (int)(seed >> 24 & 3),
+                                    .microbatch = (int)(seed >> 24 & 3),
                                     .seed = seed};
             sf_status status = start_job(j, diag);
             expect(status == SF_OK, rank, "one of many does not start");
@@ -494,13 +494,13 @@ static void suite_misuse(sf_comm *comm, sf_diag *diag)
 {
     int rank = sf_comm_rank(comm), size = sf_comm_size(comm), other = (rank + 1) % size;
     const int outside[] = {rank, size}, twice[] = {rank, rank};
-    sf_group *group, *again;
+    sf_group *group, *recomputed;
     expect(sf_comm_group(comm, outside, 2, diag, &group) == SF_EUSAGE, rank, "a rank too high");
     expect(sf_comm_group(comm, twice, 2, diag, &group) == SF_EUSAGE, rank, "a rank twice");
     if (size > 1)
         expect(sf_comm_group(comm, &other, 1, diag, &group) == SF_EUSAGE, rank, "no member");
     expect(sf_comm_group(comm, &rank, 1, diag, &group) == SF_OK &&
-               sf_comm_group(comm, &rank, 1, diag, &again) == SF_OK && group == again,
+               sf_comm_group(comm, &rank, 1, diag, &recomputed) == SF_OK && group == recomputed,
            rank, "a group is not found again");
     char byte = 0;
     sf_transfer_part part = {.in = &byte, .out = &byte, .count = -1};
@@ -765,7 +765,7 @@ static void fail_kill(sf_comm *comm, sf_diag *diag)
 }
 
 /* Two worlds after each other in the same processes; the second leaves nothing behind. */
-static void again(sf_comm *comm, sf_diag *diag)
+static void recomputed(sf_comm *comm, sf_diag *diag)
 {
     suite_flight(comm, diag);
     sf_comm_free(comm);
@@ -850,7 +850,7 @@ static int run_mpi(const char *name)
     } cases[] = {
         {"all", suite_all, 0},     {"timeout", fail_timeout, 3},   {"abort", fail_abort, 5},
         {"leave", fail_leave, 5},  {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
-        {"exit", fail_exit, 5},    {"kill", fail_kill, 2},         {"again", again, 0},
+        {"exit", fail_exit, 5},    {"kill", fail_kill, 2},         {"again", recomputed, 0},
         {"start", nothing, 2},     {"end", fail_end, 2},           {"line", suite_line, 0},
         {"order", suite_order, 0},
     };
@@ -869,7 +869,7 @@ static int run_mpi(const char *name)
             return puts("FAILED: the size is not what the environment says"), 1;
         int rank = sf_comm_rank(comm);
         cases[i].run(comm, diag);
-        if (cases[i].run != again)
+        if (cases[i].run != recomputed)
             sf_comm_free(comm);
         sf_diag_free(diag);
         printf("rank %d: %s: %s\n", rank, name, failures ? "FAILED" : "good");

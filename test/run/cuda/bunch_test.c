@@ -129,7 +129,7 @@ static void test_launches(void **state)
     step_text(&text);
     sf_program *p = test_lower_text(text.text, &sf_target_cuda);
     sf_code **codes = SF_ARRAY(&arena, p->ninsts, sf_code *);
-    const uint32_t *firsts = sf_bunches_of(p, NULL, &arena);
+    const uint32_t *firsts = sf_fused_launches_of(p, NULL, &arena);
     uint32_t together = 0;
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *unknown = NULL;
@@ -137,23 +137,25 @@ static void test_launches(void **state)
         sf_write_inst(&kernels, &arena, &p->insts[i], false, codes[i], &unknown);
         assert_int_equal(firsts[i], 0);
     }
-    sf_bunch *bunches;
-    size_t count = sf_write_bunches(&kernels, &arena, codes, (uint32_t)p->ninsts, &bunches);
+    sf_fused_launch *fused_launches;
+    size_t count =
+        sf_write_fused_launches(&kernels, &arena, codes, (uint32_t)p->ninsts, &fused_launches);
     assert_int_equal(count, 5); /* 2 of 256 threads, one of 64, and 2 of 32, which share memory */
     for (size_t b = 0; b < count; b++) {
         uint32_t pointers = 0;
         int64_t blocks = 0;
-        for (uint32_t i = 0; i < bunches[b].count; i++) {
-            assert_int_equal(bunches[b].launches[i].threads, bunches[b].launch.threads);
-            pointers += bunches[b].launches[i].kernel->nparams;
-            blocks += bunches[b].launches[i].blocks;
+        for (uint32_t i = 0; i < fused_launches[b].count; i++) {
+            assert_int_equal(fused_launches[b].launches[i].threads,
+                             fused_launches[b].launch.threads);
+            pointers += fused_launches[b].launches[i].kernel->nparams;
+            blocks += fused_launches[b].launches[i].blocks;
         }
-        assert_int_equal(bunches[b].launch.kernel->ntable, pointers);
-        assert_int_equal(bunches[b].launch.blocks, blocks);
+        assert_int_equal(fused_launches[b].launch.kernel->ntable, pointers);
+        assert_int_equal(fused_launches[b].launch.blocks, blocks);
         assert_true(pointers <= 2 * IN_TABLE);
-        const char *shared = strstr(bunches[b].launch.kernel->text, "SHARED");
+        const char *shared = strstr(fused_launches[b].launch.kernel->text, "SHARED");
         assert_true(!shared || !strstr(shared + 1, "SHARED"));
-        together += bunches[b].count;
+        together += fused_launches[b].count;
     }
     assert_int_equal(together, p->ninsts);
     sf_kernels_free(&kernels);

@@ -145,7 +145,7 @@ static void move(const sf_move *m, const float *from, float *to)
         bool inside = true;
         for (int d = 0; d < m->rank; d++) {
             const sf_move_dim *p = &m->dims[d];
-            int64_t at = p->turned ? p->first - index[d] : p->first + index[d];
+            int64_t at = p->transposed ? p->first - index[d] : p->first + index[d];
             inside = inside && at >= 0 && at < p->extent;
             source += at * p->from;
             target += index[d] * p->to;

@@ -118,10 +118,10 @@ static int choose(void *handle, void *product, void *a, void *b, void *c, void *
     const fake_layout *x = a, *y = b, *z = d;
     (void)handle, (void)c, (void)preference, (void)most, (void)out;
     bool is_narrow = sf_dtype_get(x->dtype)->bits == 8;
-    bool is_turned = p->transposed[0] && !p->transposed[1];
+    bool is_transposed = p->transposed[0] && !p->transposed[1];
     bool is_even = x->rows % 16 == 0 && z->rows % 16 == 0 && z->columns % 16 == 0;
     bool are_both = x->dtype == SF_F8E5M2 && y->dtype == SF_F8E5M2;
-    bool is_refused = (is_narrow && (!is_turned || !is_even || are_both)) ||
+    bool is_refused = (is_narrow && (!is_transposed || !is_even || are_both)) ||
                       (p->epilogue && (!has_epilogues || (uintptr_t)p->bias % 16 != 0));
     *count = is_refused ? 0 : 1;
     return is_refused ? 15 : 0;

@@ -102,7 +102,7 @@ static const trial trials[] = {
 };
 
 /* Loops stay; of what is not known option turns says something else than what is. */
-static const sf_load_options options = {.unroll = -1, .turns = 7};
+static const sf_load_options options = {.unroll = -1, .assume_trip_count = 7};
 
 static sf_graph *load(const char *text)
 {
@@ -165,7 +165,7 @@ static void test_drawn(void **state)
         sf_device_table counting;
         float want[8], got[8];
         const sf_inst *loop = find_loop(device.program);
-        assert_int_equal(loop->nest->turns, t->turns);
+        assert_int_equal(loop->nest->trips, t->turns);
         assert_int_equal((int64_t)loop->nest->runs[1], t->turns < 0 ? 7 : t->turns);
         fill(oracle.engine);
         fill(device.engine);

@@ -152,7 +152,7 @@ typedef struct brute {
     const setting *s;
     uint32_t node_choice[64], argument_choice[ARGUMENTS];
     double best;
-    double moves[MOST_SHARES][MOST_SHARES]; /* between shares, all values being of one type */
+    double reshards[MOST_SHARES][MOST_SHARES]; /* between shares, all values being of one type */
     bool sends[MOST_SHARES][MOST_SHARES];
     sf_share shares[MOST_SHARES];
     int nshares;
@@ -182,10 +182,10 @@ static void find_moves(brute *b)
             sf_layout from = {.axes = {b->shares[i]}}, to = {.axes = {b->shares[k]}};
             sf_path path;
             assert_true(sf_reshard(&s->mesh, type, &from, &to, sf_move_seconds, s->costs, &path));
-            b->moves[i][k] = path.cost;
+            b->reshards[i][k] = path.cost;
             for (int m = 0; m < path.count; m++)
-                b->sends[i][k] |=
-                    path.moves[m].kind != SF_MOVE_SLICE && path.moves[m].kind != SF_MOVE_MASK;
+                b->sends[i][k] |= path.reshards[m].kind != SF_RESHARD_SLICE &&
+                                  path.reshards[m].kind != SF_RESHARD_MASK;
         }
 }
 
@@ -226,17 +226,17 @@ static double seconds_of_value(brute *b, sf_value value, sf_share made, const sf
     double best = HUGE_VAL;
     if (count == 0)
         return 0;
-    bool moves = !maker || b->s->efforts->stored[value] || maker->def->id == SF_OP_DOT_GENERAL;
-    if (count == 1 || !moves) {
+    bool reshards = !maker || b->s->efforts->stored[value] || maker->def->id == SF_OP_DOT_GENERAL;
+    if (count == 1 || !reshards) {
         double sum = 0;
         for (int i = 0; i < count; i++)
-            sum += b->sends[from][wanted[i]] && !moves ? HUGE_VAL : b->moves[from][wanted[i]];
+            sum += b->sends[from][wanted[i]] && !reshards ? HUGE_VAL : b->reshards[from][wanted[i]];
         return sum;
     }
     for (int v = 0; v < b->nshares; v++) {
-        double sum = b->moves[from][v];
+        double sum = b->reshards[from][v];
         for (int i = 0; i < count; i++)
-            sum += b->moves[v][wanted[i]];
+            sum += b->reshards[v][wanted[i]];
         best = could[v] ? fmin(best, sum) : best;
     }
     return best;
@@ -460,8 +460,8 @@ static void test_again_and_pins(void **state)
     open_setting(&s, test_step("gpt-micro"), "1x4xCPU", 2, 2);
     sf_axis_options first = {.axis = 0, .exposed = 1}, second = {.axis = 1, .exposed = 1};
     solve_axis(&s, first);
-    sf_axis_result once = solve_axis(&s, second), again = solve_axis(&s, second);
-    assert_true(once.seconds == again.seconds);
+    sf_axis_result once = solve_axis(&s, second), recomputed = solve_axis(&s, second);
+    assert_true(once.seconds == recomputed.seconds);
     sf_fixed fixed = {.pin = SF_ARRAY(&s.arena, s.graph->nvalues, int),
                       .shares = SF_ARRAY(&s.arena, s.graph->nvalues, sf_share)};
     memset(fixed.pin, -1, s.graph->nvalues * sizeof *fixed.pin);

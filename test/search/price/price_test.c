@@ -56,7 +56,7 @@ static sf_costs *costs_of(fixture *f, const sf_mesh *mesh)
     return costs;
 }
 
-static sf_price price(fixture *f, const sf_plan *plan, sf_see_move *see, void *context)
+static sf_price price(fixture *f, const sf_plan *plan, sf_see_reshard *see, void *context)
 {
     sf_price out;
     if (sf_price_plan(f->graph, plan, sf_engine_target(NULL), costs_of(f, &plan->mesh), see,
@@ -65,7 +65,7 @@ static sf_price price(fixture *f, const sf_plan *plan, sf_see_move *see, void *c
     return out;
 }
 
-static sf_price estimate(fixture *f, const sf_plan *plan, sf_see_move *see, void *context)
+static sf_price estimate(fixture *f, const sf_plan *plan, sf_see_reshard *see, void *context)
 {
     sf_price out;
     if (sf_estimate_plan(f->efforts, plan, costs_of(f, &plan->mesh), see, context, f->diag, &out) !=
@@ -106,14 +106,15 @@ static int by_all(const void *left, const void *right)
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-static void see(void *context, const sf_priced_move *move)
+static void see(void *context, const sf_simulated_reshard *reshard)
 {
     static const sf_opcode codes[] = {
-        [SF_MOVE_GATHER] = SF_OP_ALL_GATHER,      [SF_MOVE_REDUCE] = SF_OP_ALL_REDUCE,
-        [SF_MOVE_SCATTER] = SF_OP_REDUCE_SCATTER, [SF_MOVE_EXCHANGE] = SF_OP_ALL_TO_ALL,
-        [SF_MOVE_SWAP] = SF_OP_PERMUTE,
+        [SF_RESHARD_GATHER] = SF_OP_ALL_GATHER,      [SF_RESHARD_REDUCE] = SF_OP_ALL_REDUCE,
+        [SF_RESHARD_SCATTER] = SF_OP_REDUCE_SCATTER, [SF_RESHARD_EXCHANGE] = SF_OP_ALL_TO_ALL,
+        [SF_RESHARD_SWAP] = SF_OP_PERMUTE,
     };
-    add_moved(context, (moved){(int)codes[move->kind], move->axes, move->phase, move->bytes});
+    add_moved(context,
+              (moved){(int)codes[reshard->kind], reshard->axes, reshard->phase, reshard->bytes});
 }
 
 /* Returns the number of nodes. */
@@ -592,9 +593,9 @@ static bool check_relief(fixture *f, const sf_plan *plan)
     assert_true(relief.state >= p.memory - batch && relief.state <= p.memory);
     assert_true(relief.state + relief.batch >= p.memory);
     /* What a step begins with cannot be computed again. */
-    assert_true(relief.again <= p.memory + p.by_kind[SF_MEMORY_GAPS]);
-    assert_true(relief.again >= p.by_kind[SF_MEMORY_PARAM] + p.by_kind[SF_MEMORY_STATE]);
-    return relief.again < p.memory;
+    assert_true(relief.recomputed <= p.memory + p.by_kind[SF_MEMORY_GAPS]);
+    assert_true(relief.recomputed >= p.by_kind[SF_MEMORY_PARAM] + p.by_kind[SF_MEMORY_STATE]);
+    return relief.recomputed < p.memory;
 }
 
 static void test_relief(void **state)

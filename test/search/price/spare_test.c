@@ -23,7 +23,7 @@ typedef struct ground {
     sf_cluster *cluster;
     sf_costs *costs;
     sf_arena arena;
-    bool *again;
+    bool *recomputed;
 } ground;
 
 static ground open_ground(const char *step, const char *recipe, int ranks)
@@ -34,7 +34,8 @@ static ground open_ground(const char *step, const char *recipe, int ranks)
     assert_int_equal(sf_mesh_costs(g.cluster, &g.plan->mesh, &g.arena, NULL, &g.costs), SF_OK);
     sf_plan *marked = sf_plan_copy(g.plan, g.graph);
     assert_int_equal(sf_plan_recompute(g.graph, marked, "full", NULL), SF_OK);
-    g.again = sf_arena_copy(&g.arena, marked->again, g.graph->nnodes * sizeof *g.again);
+    g.recomputed =
+        sf_arena_copy(&g.arena, marked->recomputed, g.graph->nnodes * sizeof *g.recomputed);
     sf_plan_free(marked);
     return g;
 }
@@ -53,7 +54,7 @@ static sf_price estimate(ground *g, int64_t memory)
     sf_price price;
     const sf_efforts *efforts = sf_efforts_new(g->graph, sf_engine_target(NULL), &g->arena);
     if (memory >= 0)
-        efforts = sf_efforts_spare(efforts, g->again, memory, &g->arena);
+        efforts = sf_efforts_spare(efforts, g->recomputed, memory, &g->arena);
     assert_int_equal(sf_estimate_plan(efforts, g->plan, g->costs, NULL, NULL, NULL, &price), SF_OK);
     return price;
 }
@@ -73,17 +74,17 @@ static void test_limits(void **state)
         ground g = open_ground(cases[i].step, cases[i].recipe, cases[i].ranks);
         sf_price kept = estimate(&g, -1), all = estimate(&g, 0);
         assert_true(all.memory < kept.memory);
-        assert_true(all.again > 0 && kept.again == 0);
+        assert_true(all.recomputed > 0 && kept.recomputed == 0);
         double before = 0;
         for (int l = LIMITS; l >= 0; l--) {
             int64_t limit = all.memory + (kept.memory - all.memory) * l / LIMITS;
             sf_price p = estimate(&g, limit);
             assert_int_equal(p.memory, all.memory);
-            assert_true(l == LIMITS ? p.again == 0 : p.again >= before);
-            assert_true(p.again <= all.again * 1.000001);
-            assert_true(p.seconds - p.again <= kept.seconds * 1.000001);
-            assert_true(p.seconds - p.again >= kept.seconds * 0.999999);
-            before = p.again;
+            assert_true(l == LIMITS ? p.recomputed == 0 : p.recomputed >= before);
+            assert_true(p.recomputed <= all.recomputed * 1.000001);
+            assert_true(p.seconds - p.recomputed <= kept.seconds * 1.000001);
+            assert_true(p.seconds - p.recomputed >= kept.seconds * 0.999999);
+            before = p.recomputed;
         }
         close_ground(&g);
     }

@@ -44,7 +44,7 @@ static sf_jobs draw_jobs(const shape *of, sf_dice *dice, sf_arena *arena)
         uint64_t one = UINT64_C(1) << sf_dice_below(dice, of->nmachines);
         bool shared = sf_dice_below(dice, 100) < of->shared;
         jobs[j] = (sf_job){.time = draw(dice, 0, 9),
-                           .turn = j / 2,
+                           .microbatch = j / 2,
                            .machines = shared ? 1 + sf_dice_below(dice, (uint32_t)all) : one};
         bool closes = j % 2 == 1;
         if (closes) {
@@ -282,7 +282,7 @@ static sf_jobs pipe_jobs(const pipe *of, uint32_t *nkinds, sf_arena *arena)
             bool shared = of->shared && (stage == 0 || stage == n - 1), back = k >= n;
             uint32_t machine = of->shared ? stage - 1 : stage;
             jobs[job] =
-                (sf_job){.turn = i,
+                (sf_job){.microbatch = i,
                          .time = shared ? of->shared : (back ? of->b : of->f)[machine % 4],
                          .machines = shared ? (UINT64_C(1) << of->p) - 1 : UINT64_C(1) << machine,
                          .at_start = !back && !shared,
@@ -398,7 +398,7 @@ static void test_the_middle_has_no_gaps(void **state)
         sf_arena arena = {0};
         uint32_t nkinds;
         sf_jobs jobs = pipe_jobs(&longs[i], &nkinds, &arena);
-        int64_t load = 0, turn = 0;
+        int64_t load = 0, microbatch = 0;
         for (uint32_t m = 0; m < jobs.nmachines; m++) {
             int64_t sum = 0;
             for (uint32_t k = 0; k < nkinds; k++)
@@ -406,14 +406,14 @@ static void test_the_middle_has_no_gaps(void **state)
             load = sum > load ? sum : load;
         }
         for (uint32_t k = 0; k < nkinds; k++)
-            turn += jobs.jobs[k].time;
+            microbatch += jobs.jobs[k].time;
         sf_repeat way;
         assert_int_equal(sf_repeat_find(&jobs, nkinds, 200, 1, &arena, &way), 1);
         assert_int_equal(way.period, load);
         sf_order_result found;
         sf_order_search(&jobs, &(sf_order_options){.nkinds = nkinds}, &arena, &found);
         assert_true(found.found && found.times.fits);
-        assert_true(found.times.makespan <= 63 * load + 2 * turn);
+        assert_true(found.times.makespan <= 63 * load + 2 * microbatch);
         sf_arena_free(&arena);
     }
 }

@@ -20,7 +20,7 @@ DEVICE void multiply_fragments(f32 *c, const u32 *a, u32 b0, u32 b1, int wide)
 }
 
 /* Four matrices of 8 x 8 narrow elements, turned; thread 8 i + r has where row r of matrix i stands. */
-DEVICE void load_turned(u32 *to, const void *row)
+DEVICE void load_transposed(u32 *to, const void *row)
 {
     u32 at = (u32)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -88,11 +88,11 @@ DEVICE u64 describe_tile(const void *tile)
 #define NARROW_SHAPE "m64n64k16.f32.bf16.bf16"
 #define WIDE_SHAPE "m64n64k8.f32.tf32.tf32"
 
-DEVICE void multiply_held(f32 *d, const u32 *a, const void *b, int turned, int adds, int wide)
+DEVICE void multiply_held(f32 *d, const u32 *a, const void *b, int transposed, int adds, int wide)
 {
     if (wide)
         MULTIPLY_HELD(d, a, b, adds, WIDE_SHAPE, "");
-    else if (turned)
+    else if (transposed)
         MULTIPLY_HELD(d, a, b, adds, NARROW_SHAPE, ", 1");
     else
         MULTIPLY_HELD(d, a, b, adds, NARROW_SHAPE, ", 0");
@@ -168,7 +168,7 @@ static void multiply_fragments(f32 *c, const u32 *a, u32 b0, u32 b1, int wide)
     sf_barrier();
 }
 
-static void load_turned(u32 *to, const void *row)
+static void load_transposed(u32 *to, const void *row)
 {
     int lane = sf_thread % 32, warp = sf_thread / 32;
     sf_rows[sf_thread] = (const u16 *)row;
@@ -206,7 +206,7 @@ static f32 tile_element(const void *tile, int bytes, int wide)
     return wide ? *(const f32 *)at : get_bf16(*(const u16 *)at);
 }
 
-static void multiply_held(f32 *d, const u32 *a, const void *b, int turned, int adds, int wide)
+static void multiply_held(f32 *d, const u32 *a, const void *b, int transposed, int adds, int wide)
 {
     int lane = sf_thread % 32, warp = sf_thread / 32, depth = wide ? 8 : 16, size = wide ? 4 : 2;
     for (int i = 0; i < 4; i++)
@@ -218,7 +218,7 @@ static void multiply_held(f32 *d, const u32 *a, const void *b, int turned, int a
         for (int k = 0; k < depth; k++)
             sum += fragment_element(warp, row * 4 + (wide ? k % 4 : k % 8 / 2), low + 2 * (k >= depth / 2),
                                     wide ? 0 : k % 2, wide) *
-                   tile_element(b, turned ? k * 128 + column * 2 : column * 128 + k * size, wide);
+                   tile_element(b, transposed ? k * 128 + column * 2 : column * 128 + k * size, wide);
         d[i] = sum;
     }
     sf_barrier();

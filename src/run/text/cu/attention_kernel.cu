@@ -168,9 +168,9 @@
                 } else {
                     int from = (p * 16 + lane / 8 % 2 * 8 + lane % 8) * PITCH + (d + lane / 16) * 8;
                     if (KIND != FORWARD)
-                        load_turned(right1, one + from);
+                        load_transposed(right1, one + from);
                     if (KIND != QUERIES)
-                        load_turned(right2, two + from);
+                        load_transposed(right2, two + from);
                 }
                 UNROLL
                 for (int i = 0; i < 2; i++) {

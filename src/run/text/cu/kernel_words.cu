@@ -275,8 +275,8 @@ DEVICE s64 i_shift_right_arithmetic(s64 x, s64 y, int width, int is_unsigned)
 #define z_is_ordinary(x) (is_ordinary((x).re) && is_ordinary((x).im))
 
 /* Times the square root of minus one, and divided by it. */
-#define z_turned(x) cplx_of(-(x).im, (x).re)
-#define z_turned_back(x) cplx_of((x).im, -(x).re)
+#define z_transposed(x) cplx_of(-(x).im, (x).re)
+#define z_transposed_back(x) cplx_of((x).im, -(x).re)
 
 DEVICE cplx z_add(cplx x, cplx y)
 {
@@ -444,20 +444,20 @@ LARGE cplx z_tanh(cplx x)
     return cplx_of(beta * rho * s / whole, t / whole);
 }
 
-#define z_cosine(x) z_cosh(z_turned(x))
+#define z_cosine(x) z_cosh(z_transposed(x))
 
 DEVICE cplx z_sine(cplx x)
 {
     if (is_infinite(x.im) && !is_ordinary(x.re))
         return cplx_of(NAN64, INF64);
-    cplx y = z_sinh(z_turned(x));
-    return z_turned_back(y);
+    cplx y = z_sinh(z_transposed(x));
+    return z_transposed_back(y);
 }
 
 DEVICE cplx z_tan(cplx x)
 {
-    cplx y = z_tanh(z_turned(x));
-    return z_turned_back(y);
+    cplx y = z_tanh(z_transposed(x));
+    return z_transposed_back(y);
 }
 
 LARGE cplx z_asinh(cplx x)
@@ -466,16 +466,16 @@ LARGE cplx z_asinh(cplx x)
         return cplx_of(copysign(INF64, x.re), atan2(x.im, fabs(x.re)));
     if (x.re != x.re && x.im == 0)
         return x;
-    cplx z = z_turned(x);
+    cplx z = z_transposed(x);
     cplx a = z_sqrt(cplx_of(1 - z.re, -z.im)), b = z_sqrt(cplx_of(1 + z.re, z.im));
     z = cplx_of(atan2(z.re, a.re * b.re - a.im * b.im), asinh(a.re * b.im - a.im * b.re));
-    return z_turned_back(z);
+    return z_transposed_back(z);
 }
 
 DEVICE cplx z_asin(cplx x)
 {
-    cplx y = z_asinh(z_turned(x));
-    return z_turned_back(y);
+    cplx y = z_asinh(z_transposed(x));
+    return z_transposed_back(y);
 }
 
 LARGE cplx z_acos(cplx x)
@@ -511,8 +511,8 @@ LARGE cplx z_atanh(cplx x)
 
 DEVICE cplx z_atan(cplx x)
 {
-    cplx y = z_atanh(z_turned(x));
-    return z_turned_back(y);
+    cplx y = z_atanh(z_transposed(x));
+    return z_transposed_back(y);
 }
 
 /* Order, conversions, formats */

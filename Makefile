@@ -13,7 +13,7 @@ check:
 
 # The long version of all checks: every test in full, all tests with sanitizers, sweeps, soaks, fuzzing. Several hours.
 nightly:
-	scripts/install-deps
+	scripts/install-deps --nightly
 	scripts/check --nightly
 
 bench: all

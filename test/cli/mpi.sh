@@ -10,7 +10,11 @@ for tool in mpirun timeout; do
     fi
 done
 if [ ! -x "$test" ]; then
-    echo "the tests written in C are not built"
+    if [ -e "$test.c" ]; then
+        echo "FAILED: $test is not built"
+        exit 1
+    fi
+    echo "cmocka is not installed: tests written in C are not built"
     exit 77
 fi
 work=$(mktemp -d)

@@ -9,8 +9,8 @@ step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 io=$SHEAF_SOURCE/examples/gpt-micro.io.safetensors
 fake=$SHEAF_BUILD/test/support/libfake_nccl.so
 if [ ! -e "$fake" ]; then
-    echo "the library in the place of NCCL is not built"
-    exit 77
+    echo "FAILED: $fake, the library in the place of NCCL, is not built"
+    exit 1
 fi
 export SHEAF_CUDA=host FAKE_NCCL_LOG=$work/log
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -10,7 +10,7 @@
 # them with sanitizers. Scripts sooner, for they run whole commands, and most of what these do they do again and again on
 # the same few steps.
 
-set(SF_SLOW 8)
+set(SF_SLOW 5)
 set(SF_SLOW_SCRIPT 2)
 
 # Steps that are looked for beside the source tree, browsers, soaks, machines that are kept busy.

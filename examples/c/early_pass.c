@@ -2,7 +2,7 @@
  * predicted to be slower, the program is as it was.
  *
  *     cc -shared -fPIC -o early_pass.so early_pass.c $(pkg-config --cflags sheaf)
- *     sheaf sim plan.json --cluster 2xH100 --passes fullshard,./early_pass.so
+ *     sheaf sim plan.json --cluster 2xH100 --passes fsdp,./early_pass.so
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,12 +13,12 @@ extern "C" {
 #endif
 
 /* What state that is in pieces is gathered by, unless passes are said. */
-#define SF_FULL_STATE_PASSES "fullshard,prefetch,unshard"
+#define SF_FULL_STATE_PASSES "fsdp,prefetch,unshard"
 
 /* And state that is in pieces between steps: it is whole until the last who reads it, where memory allows. */
-#define SF_BETWEEN_PASSES "fullshard,unshard,prefetch,linger"
+#define SF_BETWEEN_PASSES "fsdp,unshard,prefetch,defer-gradient-readers"
 
-/* Has the programs of the plan rewritten by these passes, in this order: "fullshard,prefetch:group=64M,unshard"; "" or
+/* Has the programs of the plan rewritten by these passes, in this order: "fsdp,prefetch:group=64M,unshard"; "" or
  * "none": by none. They go by the costs of the cluster, NULL: of cores of a machine, and by so many bytes of memory of a
  * device; 0: what devices of the cluster have. All is kept in the plan. SF_EUSAGE names what there is. */
 SF_API sf_status sf_plan_use_passes(sf_plan *plan, const char *passes, const sf_cluster *cluster,
@@ -36,7 +36,7 @@ SF_API const char *sf_pass_name(int index);
 SF_API const char *sf_pass_about(int index);
 
 /* Passes of your own: a shared object that exports sheaf_pass, named by its path, with a slash in it, in a list of passes:
- * "fullshard,./mine.so". Only a caller of this library, or who types a command, can name one: of those in a plan that was read
+ * "fsdp,./mine.so". Only a caller of this library, or who types a command, can name one: of those in a plan that was read
  * from a file, or in a schedule, files are refused. It stays loaded until the process ends.
  *
  * Such a pass puts the instructions of a program into another order. It is called for the step and for each body of a loop or

@@ -13,7 +13,7 @@ const char *sf_status_name(sf_status status)
         [SF_OK] = "good",
         [SF_EINPUT] = "bad input",
         [SF_EUNSUPPORTED] = "not supported",
-        [SF_EMISMATCH] = "wrong",
+        [SF_EMISMATCH] = "mismatch",
         [SF_EUSAGE] = "misuse",
         [SF_EIO] = "input/output error",
         [SF_ENOMEM] = "out of memory",

@@ -152,7 +152,7 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
 
 /* What --passes is, in the help of commands that have it. */
 #define SF_CLI_PASSES                                                                              \
-    "rewrite programs by these passes, as in fullshard,prefetch,unshard, or none, in place of "    \
+    "rewrite programs by these passes, as in fsdp,prefetch,unshard, or none, in place of "         \
     "those "                                                                                       \
     "of the plan; sheaf passes lists them"
 

@@ -90,13 +90,13 @@ int sf_cli_pin(int argc, char **argv)
          "2d, or several, as in 2d+zero1; ddp, fsdp, tp, sp and ep are other names"},
         {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
         {SF_OPT_PASSES, &job.passes,
-         "how the programs of ranks are rewritten, as in fullshard,prefetch,unshard; sheaf passes "
+         "how the programs of ranks are rewritten, as in fsdp,prefetch,unshard; sheaf passes "
          "lists them"},
         {SF_OPT_SHARD_STATE, &job.pin.shard_state,
          "full: all state in pieces, gathered when it is needed: zero3, with the recipe if there "
-         "is one, and --passes fullshard,prefetch,unshard; between: parameters of zero1 or zero2 "
+         "is one, and --passes fsdp,prefetch,unshard; between: parameters of zero1 or zero2 "
          "in pieces between steps, gathered in the next one's forward pass, and --passes "
-         "fullshard,unshard,prefetch,linger; auto (default): as the recipe says"},
+         "fsdp,unshard,prefetch,defer-gradient-readers; auto (default): as the recipe says"},
         {SF_OPT_CLUSTER, &job.cluster,
          "whose costs passes go by, a name, a shorthand or a file (default: cores of a machine)"},
         {SF_OPT_MEASURED, &job.measured, "with --cluster: " SF_CLI_MEASURED},
@@ -115,7 +115,7 @@ int sf_cli_pin(int argc, char **argv)
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
          "splits; N@SCOPE: in a scope alone, several with commas"},
         {SF_OPT_RECOMPUTE, &job.pin.recompute,
-         "what is computed again rather than kept for the backward pass: none, layer, parts, "
+         "recompute rather than kept for the backward pass: none, layer, parts, "
          "cheap, full, scopes, as in layer_?/attn, or text (default): what the step's text "
          "computes again"},
         {SF_OPT_NAMES, &job.names,

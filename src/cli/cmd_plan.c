@@ -126,13 +126,14 @@ int sf_cli_plan(int argc, char **argv)
         {SF_OPT_COMPARE, &job.making.show.all,
          "list all meshes and recipes that were looked at, not the best of each recipe alone"},
         {SF_OPT_PASSES, &job.plan.passes,
-         "rewrite programs by these passes, as in fullshard,prefetch,unshard, and price plans "
+         "rewrite programs by these passes, as in fsdp,prefetch,unshard, and price plans "
          "behind "
          "them; sheaf passes lists them"},
         {SF_OPT_SHARD_STATE, &job.plan.shard_state,
          "full: all state in pieces, gathered when it is needed: recipes with zero3 alone, behind "
-         "--passes fullshard,prefetch,unshard; between: parameters in pieces between steps, behind "
-         "--passes fullshard,unshard,prefetch,linger; auto (default): whatever is fastest"},
+         "--passes fsdp,prefetch,unshard; between: parameters in pieces between steps, behind "
+         "--passes fsdp,unshard,prefetch,defer-gradient-readers; auto (default): whatever is "
+         "fastest"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},
@@ -149,7 +150,7 @@ int sf_cli_plan(int argc, char **argv)
          "splits; N@SCOPE: in a scope alone; none; or auto (default): where a plan does not fit "
          "otherwise, or is faster so"},
         {SF_OPT_RECOMPUTE, &job.plan.recompute,
-         "what is computed again rather than kept for the backward pass: none, text, layer, parts, "
+         "recompute rather than kept for the backward pass: none, text, layer, parts, "
          "cheap, full, scopes, as in layer_?/attn, or auto: as little as makes a plan fit "
          "(default: what "
          "the step's text computes again, where that fits; else as auto)"},

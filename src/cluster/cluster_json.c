@@ -607,7 +607,8 @@ static sf_status get_collectives(reader *r, const sf_json *root)
         for (int j = 0; j < i; j++)
             if (cluster->measured[j].kind == measured->kind &&
                 memcmp(cluster->measured[j].shape, measured->shape, sizeof measured->shape) == 0)
-                return SF_JSON_FAIL(r, item, "this collective in groups of this shape comes twice");
+                return SF_JSON_FAIL(r, item,
+                                    "this collective in groups of this shape is given twice");
         cluster->nmeasured++;
     }
     return SF_OK;

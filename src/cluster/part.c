@@ -80,7 +80,7 @@ static sf_status check_ranges(const sf_cluster *cluster, size_t count, const sf_
                            rack);
         for (size_t j = 0; j < i; j++)
             if (r->first <= ranges[j].last && ranges[j].first <= r->last)
-                return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "node %d is there twice",
+                return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "node %d is listed twice",
                                r->first > ranges[j].first ? r->first : ranges[j].first);
     }
     return count > 0 ? SF_OK

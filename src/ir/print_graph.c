@@ -87,7 +87,7 @@ static void print_result_types(struct printer *p, const sf_node *node)
         sf_buf_putc(p->out, ')');
 }
 
-/* Printf follows the locale of the program: its point is all that stands behind the first digit and is
+/* Printf follows the locale of the program: its point is all that comes after the first digit and is
  * no digit. */
 static void print_real(sf_buf *out, double value, int decimals)
 {

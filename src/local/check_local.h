@@ -8,7 +8,7 @@
  *    elements followed back through it, a sample, are where the layouts say;
  *  - what an op reads is its operands, all of them, as the plan wants them, and what it makes is what the
  *    plan says, which follows from the op's factors;
- *  - what is computed again is what the step computes, op by op;
+ *  - recompute is what the step computes, op by op;
  *  - arguments come and results come back as the plan says;
  *  - all ranks come to the same collectives in the same order, of the same size, in groups that they agree
  *    on; nothing is used before it is made.

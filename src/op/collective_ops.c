@@ -31,7 +31,7 @@ enum { NATTRS = SF_COLLECTIVE_BODY + 1 };
     [SF_COLLECTIVE_NUMBER] = {.name = "number", .kind = SF_ATTR_INT, .required = true},            \
     [SF_COLLECTIVE_WHAT] = {.name = "what", .kind = SF_ATTR_TEXT, .derived = true, .note = true},  \
     [SF_COLLECTIVE_GROUPS] = {.name = "groups", .kind = SF_ATTR_INT},                              \
-    [SF_COLLECTIVE_MICROBATCH] = {.name = "turn", .kind = SF_ATTR_INT}
+    [SF_COLLECTIVE_MICROBATCH] = {.name = "microbatch", .kind = SF_ATTR_INT}
 
 static const sf_attrdef attrs[NATTRS] = {
     COMMON,

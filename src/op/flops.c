@@ -113,6 +113,6 @@ void sf_warn_unknown_trips(const sf_graph *graph, sf_diag *diag)
     if (!loop)
         return;
     sf_warn(diag, loop->loc,
-            "how often this loop turns is not known, so it is counted as one turn");
-    sf_hint(diag, "option turns says how often");
+            "the trip count of this loop is not known, so one iteration is counted");
+    sf_hint(diag, "--assume-trip-count says how often");
 }

@@ -14,7 +14,7 @@ bool sf_is_dear(const sf_node *node);
 /* How often the loop turns, whatever it is given; -1 where that is not certain. */
 int64_t sf_certain_trips(const sf_node *loop);
 
-/* The same for prices: where it is not certain, what a person said (option turns); -1 where nobody did. */
+/* The same for prices: where it is not certain, what a person said (option assume-trip-count); -1 where nobody did. */
 double sf_trips_of(const sf_node *loop);
 
 /* How often the region of a loop or branch runs when the node runs once; 1 where that is not known. The condition of a

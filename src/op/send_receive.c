@@ -18,7 +18,7 @@ static const sf_attrdef message_attrs[SF_MESSAGE_SLOTS] = {
     [SF_COLLECTIVE_NUMBER] = {.name = "number", .kind = SF_ATTR_INT, .required = true},
     [SF_COLLECTIVE_WHAT] = {.name = "what", .kind = SF_ATTR_TEXT, .derived = true, .note = true},
     [SF_COLLECTIVE_GROUPS] = {.name = "groups", .kind = SF_ATTR_INT},
-    [SF_COLLECTIVE_MICROBATCH] = {.name = "turn", .kind = SF_ATTR_INT},
+    [SF_COLLECTIVE_MICROBATCH] = {.name = "microbatch", .kind = SF_ATTR_INT},
     [SF_MESSAGE_PEER] = {.name = "peer", .kind = SF_ATTR_INT, .required = true},
     [SF_MESSAGE_ARRIVED] = {.name = "arrived", .kind = SF_ATTR_INT},
 };

@@ -48,7 +48,7 @@ static void note_moves(const sf_passing *passing, sf_offload *o)
                       count - recomputed, count - recomputed == 1 ? "" : "s",
                       sf_text_bytes((double)bytes).at, states, count - recomputed - states);
     if (recomputed > 0)
-        sf_buf_printf(passing->note, "; %zu computed again", recomputed);
+        sf_buf_printf(passing->note, "; %zu recomputed", recomputed);
     if (housed > 0)
         sf_buf_printf(passing->note, "; %zu have their home there", housed);
 }

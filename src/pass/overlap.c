@@ -286,8 +286,8 @@ sf_status sf_pass_overlap(sf_passing *passing)
     uint32_t most = 0;
     for (size_t s = 0; s < count; s++)
         overlap_scope(passing, &scopes[s], &done, &most);
-    sf_buf_printf(passing->note, "%zu product%s in chunks with %s collective", done,
-                  sf_plural(done), done == 1 ? "its" : "their");
+    sf_buf_printf(passing->note, "%zu product%s chunked with %s collective", done, sf_plural(done),
+                  done == 1 ? "its" : "their");
     if (done != 1)
         sf_buf_puts(passing->note, "s");
     if (done > 0)

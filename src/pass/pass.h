@@ -13,7 +13,7 @@
  * outer loop is a list that names a pass twice.
  *
  * The list as a whole is held to the same: where the program fitted without it and is slower behind it, or where it does
- * not fit any better, it is as it was lowered. A list to compare with says "anyway".
+ * not fit any better, it is as it was lowered. A list to compare with says "force".
  *
  * A pass is one row in pass_list.c. It sees the program of the step at `program`, bodies inside; most work on each of these
  * alone, which is a scope (pass/pass_scope.h). All ranks must come to the same answer, or they would wait for each other: a
@@ -102,7 +102,7 @@ typedef struct sf_pass_list {
     sf_chosen_pass at[SF_PASSES_MOST];
 } sf_pass_list;
 
-/* Reads "fullshard,prefetch:group=64M:alpha=1.5"; "" and "none" are none. SF_EUSAGE, with what there is, where a name or an option is not known, or a need is not met. Strings
+/* Reads "fsdp,prefetch:group=64M:alpha=1.5"; "" and "none" are none. SF_EUSAGE, with what there is, where a name or an option is not known, or a need is not met. Strings
  * live in the arena. */
 sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out);
 

@@ -7,8 +7,8 @@
 #include "pass/passes.h"
 
 static const sf_program_pass passes[] = {
-    {.name = "fullshard",
-     .about = "gather split state right before its first use, free it right behind the last; "
+    {.name = "fsdp",
+     .about = "gather sharded state right before its first use, free it right after the last; "
               "reduce gradients as soon as they are complete",
      .needs = "",
      .provides = "gathers",
@@ -40,8 +40,8 @@ static const sf_program_pass passes[] = {
      .aim = SF_PASS_FOR_TIME,
      .variants = SF_UNSHARD_WAYS,
      .run = sf_pass_unshard},
-    {.name = "linger",
-     .about = "who reads a reduced gradient does so later, so that reductions go beside what is "
+    {.name = "defer-gradient-readers",
+     .about = "readers of a reduced gradient run later, so that reductions overlap with "
               "computed",
      .needs = "",
      .provides = "",
@@ -49,13 +49,14 @@ static const sf_program_pass passes[] = {
      .variants = SF_DEFER_WAYS,
      .run = sf_pass_defer_gradient_readers},
     {.name = "overlap",
-     .about = "a product and its collective in turns: what one has made is sent while the next is "
+     .about = "cut a product and its collective into chunks: the result of one is sent while the "
+              "next is "
               "computed",
      .needs = "",
      .provides = "",
      .aim = SF_PASS_FOR_TIME,
      .variants = SF_OVERLAP_WAYS,
-     .options = {{"turns", false, (double)NAN, "of each; several are tried"}},
+     .options = {{"chunks", false, (double)NAN, "of each product; several are tried"}},
      .run = sf_pass_overlap},
     {.name = "compress",
      .about =
@@ -66,25 +67,24 @@ static const sf_program_pass passes[] = {
      .aim = SF_PASS_FOR_TIME,
      .rounds = true,
      .is_approximate = true,
-     .options = {{"least", true, SF_OFFLOAD_LEAST, "reductions of fewer bytes stay"}},
+     .options = {{"min", true, SF_OFFLOAD_LEAST, "reductions of fewer bytes stay"}},
      .run = sf_pass_compress},
     {.name = "offload",
-     .about =
-         "what does not fit goes to memory of the host while nobody needs it, in the background",
+     .about = "tensors that do not fit are copied to host memory while they are not needed, in the "
+              "background",
      .needs = "",
      .provides = "",
      .aim = SF_PASS_FOR_MEMORY,
-     .options = {{"least", true, (double)NAN, "smaller tensors stay: 4 KiB, or what is needed"},
-                 {"again", false, 0, "1: what is computed again sooner than it is back is"}},
+     .options = {{"min", true, (double)NAN, "smaller tensors stay: 4 KiB, or what is needed"},
+                 {"recompute", false, 0, "1: recompute sooner than it is back is"}},
      .run = sf_pass_offload},
     {.name = "balance",
-     .about =
-         "unshard, and what of it does not fit makes room on the host, or is computed again, where "
-         "that is faster",
+     .about = "unshard, and make room for what does not fit by offload or recompute, where "
+              "that is faster",
      .needs = "gathers",
      .provides = "",
      .aim = SF_PASS_FOR_TIME,
-     .options = {{"again", false, 1, "0: nothing is computed again"}},
+     .options = {{"recompute", false, 1, "0: no recompute"}},
      .variants = SF_BALANCE_ORDERS + SF_BALANCE_SETS,
      .sure = SF_UNSHARD_WAYS,
      .run = sf_pass_balance},
@@ -93,17 +93,17 @@ static const sf_program_pass passes[] = {
      .needs = "",
      .provides = "",
      .aim = SF_PASS_FOR_MEMORY,
-     .options = {{"least", true, SF_OFFLOAD_LEAST, "smaller tensors stay"}},
+     .options = {{"min", true, SF_OFFLOAD_LEAST, "smaller tensors stay"}},
      .run = sf_pass_offload_all},
-    {.name = "anyway",
-     .about = "keep what the list makes even where it is slower than none: to compare with",
+    {.name = "force",
+     .about = "keep the rewritten program even where it is slower: for comparisons",
      .needs = "",
      .provides = "",
      .aim = SF_PASS_TO_BEGIN,
      .is_forced = true,
      .run = sf_pass_force},
-    {.name = "fresh",
-     .about = "decide anew: nothing that was decided before is taken from disk, or put there",
+    {.name = "no-cache",
+     .about = "neither read nor write cached decisions",
      .needs = "",
      .provides = "",
      .aim = SF_PASS_TO_BEGIN,

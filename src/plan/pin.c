@@ -49,7 +49,7 @@ static const char *cut_pin(const char *text, pin_parts *out)
     const char *equals = memrchr(text, '=', (size_t)(end - text));
     const char *at = memrchr(text, '@', (size_t)(end - text));
     if (!equals || equals == text)
-        return "no '=' behind a pattern";
+        return "expected '=' after a pattern";
     if (!at || at < equals)
         return "no '@AXIS' at the end";
     out->pattern = trim_text((sf_str){text, (size_t)(equals - text)});
@@ -61,7 +61,7 @@ static const char *cut_pin(const char *text, pin_parts *out)
     if (out->pattern.length == 0)
         return "no pattern in front of '='";
     if (!is_any(out->axis) && !is_axis_name(out->axis))
-        return "behind '@' stands the name of an axis, of letters, digits and _, or *";
+        return "expected the name of an axis after '@', of letters, digits and _, or *";
     return out->share.length == 0 ? "no share between '=' and '@'" : NULL;
 }
 

@@ -50,7 +50,7 @@ typedef struct sf_unused_devices {
 
 /* How programs of the plan are rewritten (pass/pass.h). */
 typedef struct sf_plan_passes {
-    const char *list; /* "fullshard,prefetch", or "": they are not */
+    const char *list; /* "fsdp,prefetch", or "": they are not */
     const char *
         cluster; /* whose costs passes go by: a name, or its file as text; "": cores of a machine */
     int64_t memory; /* bytes of a device that there are; 0: what devices of the cluster have */

@@ -80,7 +80,7 @@ static inline bool sf_is_reduction(sf_reshard_kind kind)
     return kind == SF_RESHARD_REDUCE || kind == SF_RESHARD_SCATTER;
 }
 
-/* It stands behind what makes its operand, else before who wants it. */
+/* It comes after what makes its operand, else before who wants it. */
 static inline bool sf_starts_early(const sf_resharding *reshard)
 {
     return sf_is_reduction(reshard->kind) ||

@@ -118,7 +118,7 @@ static bool is_wanted(const choosing *c, const sf_node *node)
 }
 
 /* What no later phase asks for has no twin: forward passes without a backward pass, what is made for other layers alone. Who reads a
- * node stands behind it. */
+ * node comes after it. */
 static void drop_unwanted(choosing *c)
 {
     const sf_block *top = c->graph->top;
@@ -183,10 +183,8 @@ static const sf_node *find_keeping_loop(const choosing *c, int64_t *bytes)
 static sf_status hint_at_unrolling(const sf_node *loop, sf_diag *diag)
 {
     if (sf_trips_of(loop) >= 1)
-        return sf_hint(diag, "option unroll, of %.0f or more, takes its turns apart",
-                       sf_trips_of(loop));
-    return sf_hint(diag,
-                   "a loop whose number of turns is known can be taken apart by option unroll");
+        return sf_hint(diag, "--unroll %.0f or more unrolls it", sf_trips_of(loop));
+    return sf_hint(diag, "--unroll unrolls a loop whose trip count is known");
 }
 
 static sf_status mark_by_layer(choosing *c)
@@ -405,7 +403,7 @@ void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *
     if (loop) {
         sf_warn(diag, loop->loc,
                 "recompute: this loop stays, and the %s of the whole step that it keeps for the "
-                "backward pass are not computed again",
+                "backward pass are not recomputed",
                 sf_text_bytes((double)bytes).at);
         hint_at_unrolling(loop, diag);
     }

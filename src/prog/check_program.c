@@ -451,7 +451,7 @@ static sf_status check_numbers(const checking *c)
         int64_t number = p->insts[i].exchange->number;
         if (number <= last)
             return sf_inst_fail(p, i, c->diag,
-                                "is collective %" PRId64 ", behind collective %" PRId64, number,
+                                "is collective %" PRId64 ", after collective %" PRId64, number,
                                 last);
         last = number;
     }

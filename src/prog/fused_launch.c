@@ -38,7 +38,7 @@ static bool insts_meet(const bunching *b, const sf_inst *x, const sf_inst *y)
            any_meet(b, x->in, x->nin, y->out, y->nout);
 }
 
-/* Whether it can be launched with the bunch that it stands behind. */
+/* Whether it can be launched with the bunch that it comes after. */
 static bool joins(const bunching *b, uint32_t index)
 {
     const sf_inst *inst = &b->p->insts[index];

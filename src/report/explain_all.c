@@ -58,9 +58,9 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
     sf_in_time_text(plan, e->graph, 8, out);
     if (strstr(mesh.text, SF_UNUSED_AXIS))
-        sf_buf_puts(out,
-                    "  idle     ranks along it do the same: more of them at work on one step would "
-                    "not make it faster\n");
+        sf_buf_puts(
+            out, "  unused   replicated over this axis: splitting the step over more ranks would "
+                 "not make it faster\n");
     sf_buf_free(&mesh);
 }
 
@@ -175,7 +175,7 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
     }
     sf_table_print(&table, style, out);
     if (unused)
-        sf_remark(out, style, "along idle axes ranks do the same");
+        sf_remark(out, style, "computation is replicated over axis unused");
     put_passed_over(e, style, out);
 }
 

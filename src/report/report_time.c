@@ -52,19 +52,21 @@ static const char *say_shards(const sf_plan *plan, sf_arena *arena)
         text = say(arena, "%s%s%d, of what %s splits%s%s", text, i > 0 ? "; " : "", c->chunks,
                    c->by, *c->in ? " in " : "", c->in);
     }
-    return say(arena, "%s, one behind the other in each rank", text);
+    return say(arena, "%s, one after the other in each rank", text);
 }
 
 void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *arena,
                       sf_fact out[SF_IN_TIME_FACTS])
 {
     out[0] = (sf_fact){"stages", plan->pipeline ? say_stages(plan, arena) : NULL};
-    out[1] = (sf_fact){"turns", plan->micro_batches > 1
-                                    ? say(arena, "%d micro-batches, whose gradients are added up",
-                                          plan->micro_batches)
-                                    : NULL};
+    out[1] = (sf_fact){
+        "micro-batches",
+        plan->micro_batches > 1
+            ? say(arena, "%d micro-batches, whose gradients are added up", plan->micro_batches)
+            : NULL};
     out[2] = (sf_fact){"shards", plan->nco_shards > 0 ? say_shards(plan, arena) : NULL};
-    out[3] = (sf_fact){"again", plan->recomputed ? describe_recomputed(plan, graph, arena) : NULL};
+    out[3] =
+        (sf_fact){"recompute", plan->recomputed ? describe_recomputed(plan, graph, arena) : NULL};
     out[4] = (sf_fact){"passes", *plan->passes.list ? plan->passes.list : NULL};
 }
 
@@ -88,7 +90,7 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
         sf_json_begin_object(json);
         sf_json_add_string(json, "schedule", plan->pipeline->name);
         sf_json_add_int(json, "stages", plan->pipeline->stages.count);
-        sf_json_add_int(json, "groups", sf_plan_groups(plan));
+        sf_json_add_int(json, "pipeline_ranks", sf_plan_groups(plan));
         sf_json_end_object(json);
     }
     if (*plan->passes.list)

@@ -1,4 +1,4 @@
-/* What a plan does in time, in words: in stages, in how many turns, and what is computed again. */
+/* What a plan does in time, in words: in stages, in how many turns, and recompute. */
 #ifndef SF_REPORT_REPORT_TIME_H
 #define SF_REPORT_REPORT_TIME_H
 
@@ -12,10 +12,10 @@ typedef struct sf_messages {
     double bytes;
 } sf_messages;
 
-/* Of all that the step computes, what is computed again. */
+/* Of all that the step computes, recompute. */
 double sf_recomputed_share(const sf_plan *plan, const sf_graph *graph);
 
-/* Stages, turns, shards, what is computed again, passes; `text` is NULL where there is nothing to say. */
+/* Stages, turns, shards, recompute, passes; `text` is NULL where there is nothing to say. */
 enum { SF_IN_TIME_FACTS = 5 };
 typedef struct sf_fact {
     const char *label, *text;

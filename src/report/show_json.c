@@ -28,7 +28,7 @@ static void put_costs(sf_json_writer *w, const sf_cost *cost)
     sf_json_add_int(w, "nodes", cost->nodes);
     put_json_number(w, "flops", cost->flops);
     put_json_number(w, "bytes", cost->bytes);
-    sf_json_add_bool(w, "unknown_turns", cost->unknown_trips);
+    sf_json_add_bool(w, "unknown_trip_count", cost->unknown_trips);
 }
 
 static void put_cost(sf_json_writer *w, const char *key, const sf_cost *cost)
@@ -41,7 +41,7 @@ static void put_cost(sf_json_writer *w, const char *key, const sf_cost *cost)
 
 static void put_recomputed(sf_json_writer *w, const sf_summary *summary)
 {
-    sf_json_key(w, "again");
+    sf_json_key(w, "recomputed");
     sf_json_begin_object(w);
     put_costs(w, &summary->recomputed);
     sf_json_key(w, "scopes");

@@ -52,7 +52,7 @@ static const char *recomputed_text(struct page *page)
     const sf_summary *summary = page->summary;
     uint32_t count = summary->nrecomputed_in;
     sf_buf buf = {0};
-    sf_buf_printf(&buf, "the text computes %s ops of the forward pass again",
+    sf_buf_printf(&buf, "the text recomputes %s ops of the forward pass",
                   sf_text_count(summary->recomputed.nodes).at);
     for (uint32_t i = 0; i < count && count <= SCOPES_SHOWN; i++)
         sf_buf_printf(&buf, "%s%s", i ? ", " : ", in ", summary->recomputed_in[i]->name);
@@ -279,7 +279,7 @@ static void show_remarks(struct page *page)
     sf_buf_putc(page->out, '\n');
     if (summary->total.unknown_trips)
         sf_remark(page->out, page->style,
-                  "x ?: holds a loop whose number of turns is not known; its body is counted once "
+                  "x ?: holds a loop whose trip count is not known; its body is counted once "
                   "(%" PRId64 " in all)",
                   summary->loops);
     else if (summary->loops)

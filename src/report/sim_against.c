@@ -38,7 +38,7 @@ static sf_status read_event(reader *in, sf_sim_report *r, const sf_json *event, 
     if (!sf_json_int(sf_json_get(args, "instruction"), &index) ||
         !sf_json_number(sf_json_get(event, "ts"), &start) ||
         !sf_json_number(sf_json_get(event, "dur"), &length) || !(start >= 0) || !(length >= 0))
-        return SF_JSON_FAIL(in, event, "this event tells no time of an instruction");
+        return SF_JSON_FAIL(in, event, "this event has no instruction time");
     if (index < 0 || (uint64_t)index >= r->program->ninsts ||
         !is_word(event, "cat", sf_inst_kind_name(r->program->insts[index].kind)))
         return SF_JSON_FAIL(in, event, "the trace is of another program than that of this plan");

@@ -126,7 +126,7 @@ void sf_sim_text_groups(sf_sim_report *r, sf_style style, sf_buf *out)
     sf_buf_printf(out, "  schedule  %s, %u micro-batches\n",
                   *r->plan->pipeline->name ? r->plan->pipeline->name : "a table",
                   r->plan->pipeline->schedule.pipe.nmicrobatches);
-    sf_buf_printf(out, "  idle      %s of the groups' time\n\n",
+    sf_buf_printf(out, "  idle      %s of the pipeline ranks' time\n\n",
                   sf_text_share(sf_sim_idle(r), 1).at);
     put_group_table(r, style, out);
     put_timeline(r, style, out);
@@ -162,7 +162,7 @@ void sf_sim_json_groups(sf_sim_report *r, sf_json_writer *json)
     sf_json_add_int(json, "stages", pipeline->stages.count);
     sf_json_add_int(json, "micro_batches", pipeline->schedule.pipe.nmicrobatches);
     sf_json_add_double(json, "idle", sf_sim_idle(r));
-    sf_json_key(json, "groups");
+    sf_json_key(json, "pipeline_ranks");
     sf_json_begin_array(json);
     for (int g = 0; g < r->runs.count; g++)
         put_json_group(r, g, json);

@@ -3,7 +3,7 @@
  * Costs are those of the op table, of every op as it stands: nothing is fused, so `bytes` is what the
  * ops read and write one by one. Each node counts once, in one op kind, one phase and one scope; so
  * ops, phases and the root scope all add up to the total. The body of a loop costs as often as it
- * runs; where the number of turns is not known it counts once, and `sf_cost.unknown_trips` says where. Every
+ * runs; where the trip count is not known it counts once, and `sf_cost.unknown_trips` says where. Every
  * branch of a `case` counts.
  */
 #ifndef SF_REPORT_SUMMARY_H

@@ -1,4 +1,4 @@
-/* Within script/: what stands behind a running schedule.
+/* Within script/: what comes after a running schedule.
  *
  * A Lua error jumps over C frames, so functions that Lua calls own nothing: what they need is here, and is freed by
  * sf_script_run, outside of the protected call. Diagnostics become Lua errors in sf_script_throw, and Lua errors

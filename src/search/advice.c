@@ -188,7 +188,7 @@ static void say_remedy(const sf_advice *advice, const sf_remedy *r, sf_buf *out)
                       r->whole_batch);
         break;
     case SF_COMPUTE_AGAIN:
-        sf_buf_puts(out, "with activations computed again in the backward pass");
+        sf_buf_puts(out, "with recomputed activations");
         break;
     }
     if (r->devices > advice->devices)
@@ -205,7 +205,7 @@ void sf_advice_text(const sf_misfit *misfit, const sf_advice *advice, sf_buf *ou
     }
     if (advice->count == 0)
         sf_buf_printf(out,
-                      "; not even %d devices, a smaller batch and computing activations again "
+                      "; not even %d devices, a smaller batch and recomputing activations "
                       "would do",
                       advice->most_devices);
 }

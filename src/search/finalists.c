@@ -298,9 +298,9 @@ static void say_tried(const sf_search_options *options, sf_buf *out)
     const struct {
         bool tried;
         const char *how;
-    } ways[] = {{!options->recompute, "all computed again that can be"},
-                {!options->micro_batches, "the batch in turns"},
-                {!options->co_shards, "heads and features in turns"},
+    } ways[] = {{!options->recompute, "everything recomputed that can be"},
+                {!options->micro_batches, "the batch in micro-batches"},
+                {!options->co_shards, "heads and features in chunks"},
                 {!options->micro_batches && !options->co_shards, "both"}};
     const char *word = "not";
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)

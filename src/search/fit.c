@@ -81,7 +81,7 @@ typedef struct fitting {
     way asked;          /* of the user, or what goes on as it would: not in turns */
     way at;             /* that is tried now */
     sf_price unlimited; /* the plan as it is asked for, */
-    int64_t least;      /* and the bytes that it takes with all computed again that can be, */
+    int64_t least;      /* and the bytes that it takes with everything recomputed that can be, */
     double recomputed;  /* and about the seconds */
     double
         rest; /* bytes that turns leave, as far as those show that were tried without anything computed again; 0: unknown */
@@ -160,7 +160,7 @@ static void put_in_way(sf_plan *plan, const sf_search_options *options, const wa
     sf_fit_passes(plan, options);
 }
 
-/* Of what is computed again, what is so twice; or NULL. */
+/* Of recompute, what is so twice; or NULL. */
 static bool *find_twice(fitting *f, const bool *recomputed)
 {
     bool *recomputed_per_part = NULL;
@@ -456,7 +456,7 @@ static void find_turns(fitting *f, int *microbatches, int most, bool recomputed)
     *microbatches = 1;
 }
 
-/* Whether turns, however many, leave far more than there is room for: what is computed again in them does not help. */
+/* Whether turns, however many, leave far more than there is room for: recompute in them does not help. */
 static bool leave_too_much(const fitting *f)
 {
     return f->graph->nnodes > SF_SMALL_STEP && f->rest > LITTLE * (double)f->options->memory;
@@ -528,7 +528,7 @@ static bool is_told(const fitting *f)
     return is_told;
 }
 
-/* Whether it tells that no more is to be gained by what is computed again than it gained: that was what made it fit. */
+/* Whether it tells that no more is to be gained by recompute than it gained: that was what made it fit. */
 static bool is_recomputed_by_text(const fitting *f)
 {
     bool is_told = false;

@@ -1,9 +1,9 @@
 /* A plan in time: as little is computed again, and as few turns are taken, as makes it fit.
  *
- * Either costs time: what is computed again runs twice, and turns have smaller products and send more often. So a plan
+ * Either costs time: recompute runs twice, and turns have smaller products and send more often. So a plan
  * that fits stays as it is. Else the ways to make it fit are tried, each with its program: nodes computed again, those
  * first that take the least time for the bytes that they make, until it fits, within layers, then within 2 of them, 4 and
- * so on; the batch in turns, 2, 4 and so on; heads and features in turns; and, where nothing fits, turns with nodes
+ * so on; the batch in micro-batches, 2, 4 and so on; heads and features in chunks; and, where nothing fits, turns with nodes
  * computed again; where nothing does, layers computed again in parts (plan/recompute_policy.h). The fastest that fits is taken. Of a large step, what cannot fit, by what the last tries saved, is not tried.
  */
 #ifndef SF_SEARCH_FIT_H

@@ -32,13 +32,12 @@ typedef struct sf_prospects {
     const sf_search_options *options;
     sf_arena arena;
     const sf_efforts *efforts;
-    const bool
-        *recomputed;   /* by node: what is computed again where there is no room for it; or NULL */
-    double worth;      /* seconds: nothing that takes longer is listed */
-    double most_nodes; /* nor what has more nodes in all turns */
-    double all;        /* seconds of all kernels, shared by the devices, at the least; */
-    double all_recomputed; /* the same where all is computed again that can be; */
-    double held;           /* and bytes that a rank takes without stages and turns, at the least */
+    const bool *recomputed; /* by node: recompute where there is no room for it; or NULL */
+    double worth;           /* seconds: nothing that takes longer is listed */
+    double most_nodes;      /* nor what has more nodes in all turns */
+    double all;             /* seconds of all kernels, shared by the devices, at the least; */
+    double all_recomputed;  /* the same where all is computed again that can be; */
+    double held;            /* and bytes that a rank takes without stages and turns, at the least */
     sf_prospect *list;
     size_t count, capacity;
     double params, state; /* bytes of the step */

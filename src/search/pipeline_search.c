@@ -206,7 +206,7 @@ static void refuse(piping *p, const sf_prospect *c, uint32_t microbatches, bool 
 /* Ways ------------------------------------------------------------------------------------------- */
 
 /* As it is asked for; or as it is, and where that does not fit, in stages that are cut by memory, too, then with layers
- * computed again; where nothing is known that fits, with heads and features in turns as well. */
+ * computed again; where nothing is known that fits, with heads and features in chunks as well. */
 static void list_ways(piping *p)
 {
     const sf_search_options *options = p->on.options;
@@ -319,7 +319,7 @@ static bool is_worth_it(const piping *p, const sf_prospect *c)
            !is_refused(p, c);
 }
 
-/* Whether it cannot seem fast in that way, however its stages are cut: groups have, on the average, what is computed again to do. */
+/* Whether it cannot seem fast in that way, however its stages are cut: groups have, on the average, recompute to do. */
 static bool is_slow_way(const piping *p, const sf_prospect *c, size_t way)
 {
     bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;

@@ -291,7 +291,7 @@ static sf_status settle_guess(search *s)
         if (at->unsettled && hopeful && s->best[i].unused == s->unused)
             search_add_refined(s, at->plan, ~at->unsettled);
     }
-    return search_run(s, "what still gets better", false);
+    return search_run(s, "what improves", false);
 }
 
 /* Whether a plan that does not fit is faster than all that do. */
@@ -320,7 +320,7 @@ static sf_status unfold_best(search *s)
 
 /* All stages ------------------------------------------------------------------------------------- */
 
-/* Whether no layouts are worth being searched for: the first plan, but for what is computed again, is hardly slower than what no plan
+/* Whether no layouts are worth being searched for: the first plan, but for recompute, is hardly slower than what no plan
  * is faster than, and nothing comes as near as that bound. */
 static bool is_near_bound(const search *s)
 {

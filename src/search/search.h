@@ -60,7 +60,7 @@ typedef struct sf_search_options {
     bool between;    /* of gradients, as they like */
     bool
         on_host; /* where nothing fits, tensors may be moved to memory of the host (pass offload) */
-    /* How plans go on in time (plan/recompute_policy.h): what is computed again, NULL: as little as is needed, or, `as_text`,
+    /* How plans go on in time (plan/recompute_policy.h): recompute, NULL: as little as is needed, or, `as_text`,
      * what the text computes again, as long as that fits; turns of the batch, 0: as few; and of what a recipe splits, NULL:
      * heads and features. */
     const char *recompute;

@@ -163,7 +163,7 @@ static bool share_fits(sf_share share, int size, int rank, const int64_t *dims, 
         return refuse_share(why, "there is no rank %d along an axis of %d",
                             63 - __builtin_clzll(share.on), size);
     if (share.partition && (rank < 1 || dims[0] != share.partition->count))
-        return refuse_share(why, "%" PRId64 " rows are dealt out, and it has %" PRId64,
+        return refuse_share(why, "%" PRId64 " rows are partitioned, and it has %" PRId64,
                             share.partition->count, rank < 1 ? 0 : dims[0]);
     return share.kind != SF_SPLIT ||
            split_fits(share, sf_share_parts(share, size), rank, dims, why);

@@ -18,7 +18,7 @@
 enum { SF_MAX_AXES = 4 };
 
 /* What axes are called along which ranks do the same on purpose: this, or this and a number. */
-#define SF_UNUSED_AXIS "idle"
+#define SF_UNUSED_AXIS "unused"
 
 /* A set of axes: bit a stands for axis a. */
 typedef uint32_t sf_axes;

@@ -38,7 +38,7 @@ static sf_status read_mesh(reader *r, const sf_json *root, const sf_cluster *clu
     sf_str text;
     int sizes[SF_MAX_AXES];
     if (!sf_json_string(value, &text))
-        return SF_JSON_FAIL(r, root, "the trace does not say of which mesh it is: make it again");
+        return SF_JSON_FAIL(r, root, "the trace does not name its mesh: record it again");
     if (text.length > 0)
         SF_TRY(sf_mesh_parse(text, &r->arena, r->diag, &r->mesh));
     for (int a = 0; a < r->mesh.naxes; a++)
@@ -101,7 +101,7 @@ static sf_status read_event(reader *r, const sf_json *event)
         return SF_OK;
     if (!sf_json_number(sf_json_get(args, "mean_us"), &microseconds) &&
         !sf_json_number(sf_json_get(event, "dur"), &microseconds))
-        return SF_JSON_FAIL(r, event, "this event tells no time of an instruction");
+        return SF_JSON_FAIL(r, event, "this event has no instruction time");
     if (!(microseconds >= 0) || !isfinite(microseconds))
         return SF_JSON_FAIL(r, event, "this event takes no time that there is");
     found.seconds = 1e-6 * microseconds;

@@ -380,10 +380,10 @@ static sf_status save_checkpoint(const sf_checkpoints *dir, const sf_state *stat
     writing w = own_pieces(state, &scratch);
     status = write_pieces(beside, &w, diag);
     bool done; /* all of them */
-    status = sf_agree_all(state->comm, status, "writing the pieces of a checkpoint", diag, &done);
+    status = sf_agree_all(state->comm, status, "writing the shards of a checkpoint", diag, &done);
     uint64_t *shards = SF_ARRAY(&scratch, sf_mesh_size(&state->shards->mesh), uint64_t);
     if (status == SF_OK)
-        status = sf_agree_list(state->comm, w.digest, "digests of pieces", diag, shards);
+        status = sf_agree_list(state->comm, w.digest, "digests of shards", diag, shards);
     bool written = status == SF_OK;
     if (written && first)
         status = write_index(dir, &w, shards, info, name, beside, diag);

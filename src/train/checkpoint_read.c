@@ -410,7 +410,7 @@ static sf_status load_tensors(struct reading *reading)
         if (sf_argument_is_kept(&graph->arguments[i]) &&
             reading->filled[i] != sf_holder_type(&state->holder, i)->count)
             return sf_fail(reading->diag, SF_EINPUT, (sf_loc){reading->index_path, 0, 0},
-                           "the pieces of %s do not make up the whole", state->names[i]);
+                           "the shards of %s do not cover the tensor", state->names[i]);
     return SF_OK;
 }
 

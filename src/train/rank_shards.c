@@ -82,7 +82,7 @@ static sf_status add_bits(sf_comm *comm, void *data, size_t bytes, sf_diag *diag
                        .monoid = SF_MONOID_OR,
                        .nparts = 1,
                        .parts = &part,
-                       .what = "pieces, to put them together"};
+                       .what = "shards, to assemble them"};
     sf_group *world;
     for (int i = 0; i < size; i++)
         ranks[i] = i;

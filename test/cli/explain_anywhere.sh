@@ -80,7 +80,7 @@ cp "$SHEAF_SOURCE/test/data/loops/"*.xz "$work/a"
 cd "$work/a" || exit 1
 if "$SHEAF_BIN" version --json | grep -q '"lzma": true'; then
     step=$(ls -- *.stablehlo.mlir.xz | head -1)
-    for how in "--unroll 0" "--unroll 3" "--sidecar none" "--turns 7 --unroll 0"; do
+    for how in "--unroll 0" "--unroll 3" "--sidecar none" "--assume-trip-count 7 --unroll 0"; do
         # shellcheck disable=SC2086
         expect 0 pin "$step" -r dp -n 2 $how -o plans/read.json
         cd / || exit 1

@@ -66,19 +66,19 @@ as_unrolled accum-scan-m2 dp 2 1.01 0.1
 
 # How often a loop turns is said, where it is known.
 expect 0 show "$data/loop-newton.stablehlo.mlir.xz"
-says "number of turns is not known"
+says "trip count is not known"
 expect 0 show "$data/loop-lstm-40.stablehlo.mlir.xz" --unroll 0
 says "counted as often as"
 # Where it is not, the user can say it, and what is counted grows with it.
 newton=$data/loop-newton.stablehlo.mlir.xz
 expect 0 plan "$newton" -c 1x2xCPU -o "$work/plan.json"
-warns "how often this loop turns is not known"
-warns "--turns says how often"
+warns "the trip count of this loop is not known"
+warns "--assume-trip-count says how often"
 flops() {
     "$bin" show "$newton" "$@" --json | sed -n 's/^ *"flops": \([0-9.e+-]*\),*$/\1/p' | head -1
 }
-expect 0 plan "$newton" -c 1x2xCPU --turns 1000 -o "$work/plan.json"
+expect 0 plan "$newton" -c 1x2xCPU --assume-trip-count 1000 -o "$work/plan.json"
 silent err
-below "$(awk -v a="$(flops)" 'BEGIN { print 1.5 * a }')" "$(flops --turns 1000)"
+below "$(awk -v a="$(flops)" 'BEGIN { print 1.5 * a }')" "$(flops --assume-trip-count 1000)"
 
 [ "$failures" -eq 0 ]

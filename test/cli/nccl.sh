@@ -63,7 +63,7 @@ expect 0 "$step" --plan "$work/plan.json" --engine cuda --steps 3
 says "verify: passed"
 sheaf=("$bin")
 
-# A GPU that does one thing after the other, whatever lanes they are on: nobody waits for what stands behind it.
+# A GPU that does one thing after the other, whatever lanes they are on: nobody waits for what comes after it.
 export CUDA_DEVICE_MAX_CONNECTIONS=1
 trains "zero3 --stages 2 --micro-batches 2 --schedule zb-h1" 4 send receive all_gather reduce_scatter
 if nightly; then

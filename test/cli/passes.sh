@@ -17,12 +17,12 @@ for turns in "${batches[@]}"; do
     "$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches "$turns" -o plan.json >/dev/null
     losses plan.json none >expected
     [ "$(grep -c loss expected)" -eq 3 ]
-    for list in fullshard fullshard,zero3-prefetch:bucket=4K fullshard,prefetch \
-        fullshard,prefetch:group=8K fullshard,unshard,linger fullshard,prefetch,unshard,prefetch; do
+    for list in fsdp fsdp,zero3-prefetch:bucket=4K fsdp,prefetch \
+        fsdp,prefetch:group=8K fsdp,unshard,defer-gradient-readers fsdp,prefetch,unshard,prefetch; do
         losses plan.json $list >found
         cmp expected found || { echo "FAILED: $turns turns, $list: other losses"; exit 1; }
     done
-    "$SHEAF_BIN" verify --plan plan.json --passes fullshard,prefetch,unshard --steps 2 >out
+    "$SHEAF_BIN" verify --plan plan.json --passes fsdp,prefetch,unshard --steps 2 >out
 done
 
 # Links that take about as long as what is computed: products go in turns with their collectives, bits are the same; and
@@ -34,47 +34,47 @@ cat >slow.json <<'END'
  "inside": {"latency": 1e-9, "bandwidth": 1e8, "lanes": 0}, "network": {"latency": 1e-9, "bandwidth": 1e8, "lanes": 0}}]}
 END
 "$SHEAF_BIN" pin "$step" -r megatron -n 2 --cluster slow.json --passes overlap -o plan.json >/dev/null
-"$SHEAF_BIN" sim plan.json --cluster slow.json 2>/dev/null | grep -qE '^  overlap .* products in turns'
+"$SHEAF_BIN" sim plan.json --cluster slow.json 2>/dev/null | grep -qE '^  overlap .* products chunked'
 losses plan.json none >expected
 "$SHEAF_BIN" run --plan plan.json --steps 3 --check --threads 1 --json | grep '"loss"' >found
 cmp expected found || { echo "FAILED: overlap: other losses"; exit 1; }
-"$SHEAF_BIN" pin "$step" -r dp -n 2 --cluster slow.json --passes compress:least=1 -o plan.json >/dev/null
+"$SHEAF_BIN" pin "$step" -r dp -n 2 --cluster slow.json --passes compress:min=1 -o plan.json >/dev/null
 "$SHEAF_BIN" sim plan.json --cluster slow.json 2>/dev/null | grep -qE '^  compress .* sent as bf16'
 "$SHEAF_BIN" verify --plan plan.json --steps 3 >out
 grep -q 'are an approximation (compress)' out
 "$SHEAF_BIN" verify --plan plan.json --steps 1 --passes none | (! grep -q approximation)
 
 # Passes stay in the plan, and it is the program after them that is simulated.
-"$SHEAF_BIN" pin "$step" -r zero3 -n 4 --passes fullshard,prefetch -o plan.json >/dev/null
-grep -q '"list": "fullshard,prefetch"' plan.json
+"$SHEAF_BIN" pin "$step" -r zero3 -n 4 --passes fsdp,prefetch -o plan.json >/dev/null
+grep -q '"list": "fsdp,prefetch"' plan.json
 "$SHEAF_BIN" sim plan.json --cluster 4xH100 2>/dev/null | grep -qE '^  prefetch .*gathers earlier'
 "$SHEAF_BIN" sim plan.json --cluster 4xH100 --passes none 2>/dev/null | (! grep -q '^passes')
-"$SHEAF_BIN" sim plan.json --cluster 4xH100 --json --passes fullshard 2>/dev/null | grep -q '"curve"'
+"$SHEAF_BIN" sim plan.json --cluster 4xH100 --json --passes fsdp 2>/dev/null | grep -q '"curve"'
 
 # Less memory than the program takes by itself: nothing is gathered ahead that does not fit.
 "$SHEAF_BIN" sim plan.json --cluster 4xH100 --memory 40K 2>/dev/null >/dev/null
 
-for bad in 'prefetch' 'fullshard,nothing' 'fullshard,prefetch:group=x' 'fullshard,prefetch:size=1'; do
+for bad in 'prefetch' 'fsdp,nothing' 'fsdp,prefetch:group=x' 'fsdp,prefetch:size=1'; do
     if "$SHEAF_BIN" run --plan plan.json --passes "$bad" --steps 1 >out 2>&1; then
         echo "FAILED: --passes $bad is taken"
         exit 1
     fi
     grep -q 'pass' out
 done
-if "$SHEAF_BIN" run "$step" --passes fullshard --steps 1 >out 2>&1; then exit 1; fi
+if "$SHEAF_BIN" run "$step" --passes fsdp --steps 1 >out 2>&1; then exit 1; fi
 grep -q -- '--passes needs a --plan' out
-sed 's/"list": "fullshard,prefetch"/"list": "wrong"/' plan.json >wrong.json
+sed 's/"list": "fsdp,prefetch"/"list": "wrong"/' plan.json >wrong.json
 if "$SHEAF_BIN" run --plan wrong.json --steps 1 >out 2>&1; then exit 1; fi
 grep -q 'there is no pass "wrong"' out
 
 # All state in pieces: by pin with a recipe or without one, by plan whatever else is faster.
 "$SHEAF_BIN" pin "$step" --shard-state full -n 2 --cluster 2xH100 --memory 1G -o full.json >out
-grep -q 'passes  fullshard,prefetch,unshard' out
+grep -q 'passes  fsdp,prefetch,unshard' out
 grep -q 'recipe  zero3' out
 grep -q '"memory": 1073741824' full.json
-"$SHEAF_BIN" pin "$step" --shard-state full -r megatron -n 4 --passes fullshard -o full.json >out
+"$SHEAF_BIN" pin "$step" --shard-state full -r megatron -n 4 --passes fsdp -o full.json >out
 grep -q 'recipe  megatron+zero3' out
-grep -q 'passes  fullshard$' out
+grep -q 'passes  fsdp$' out
 "$SHEAF_BIN" plan "$step" --cluster 2xH100 --shard-state full -o full.json >out
 grep -q 'recipe   zero3' out
 grep -q 'mesh     data=2' out
@@ -97,11 +97,11 @@ if "$SHEAF_BIN" plan "$step" --cluster 2xH100 --memory 60K --passes none >out 2>
 grep -q 'no plan was found that fits' out
 
 # Why gathers stand where they stand, and the memory curve before and behind each pass.
-"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --passes fullshard,prefetch,unshard -o plan.json >/dev/null
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --passes fsdp,prefetch,unshard -o plan.json >/dev/null
 "$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 2xH100 >out
 grep -qE '^  params/layer_1/mlp/up/kernel .*hidden from here on' out
-least=$("$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fullshard,anyway --json | grep '"memory"' | tail -n 1 | tr -dc 0-9)
-"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --memory $((least + 1024)) --passes fullshard,prefetch,anyway -o plan.json >/dev/null
+least=$("$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fsdp,force --json | grep '"memory"' | tail -n 1 | tr -dc 0-9)
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --memory $((least + 1024)) --passes fsdp,prefetch,force -o plan.json >/dev/null
 "$SHEAF_BIN" explain plan.json 'params/layer_*/mlp/*' --cluster 2xH100 --all >out
 grep -qE 'no room (earlier|to stand longer): ' out
 "$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 2xH100 --json | grep -q '"why"'
@@ -112,7 +112,7 @@ grep -q 'class="limit"' page.html
 
 # A profile of a few real steps in place of the model's: of a loop's turns, too, and the same as option and as a cluster.
 "$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches 2 -o plan.json >/dev/null
-"$SHEAF_BIN" run --plan plan.json --passes fullshard,anyway --steps 3 --threads 1 --profile run.json >/dev/null
+"$SHEAF_BIN" run --plan plan.json --passes fsdp,force --steps 3 --threads 1 --profile run.json >/dev/null
 grep -q '"within"' run.json
 grep -q '"mean_us"' run.json
 "$SHEAF_BIN" cluster 1x2xCPU --measured run.json --json >machine.json
@@ -120,7 +120,7 @@ grep -q '"seen"' machine.json
 seconds() { "$SHEAF_BIN" sim plan.json --json "$@" 2>/dev/null | grep -m 1 '"seconds"'; }
 [ "$(seconds --cluster 1x2xCPU --measured run.json)" = "$(seconds --cluster machine.json)" ]
 [ "$(seconds --cluster 1x2xCPU)" != "$(seconds --cluster machine.json)" ]
-"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches 2 --passes fullshard,prefetch,unshard --cluster 1x2xCPU --measured run.json \
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches 2 --passes fsdp,prefetch,unshard --cluster 1x2xCPU --measured run.json \
     -o measured.json >/dev/null
 grep -q 'seen' measured.json
 losses plan.json none >expected

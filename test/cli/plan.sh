@@ -112,7 +112,7 @@ if "$bin" version | grep '^lzma: in' >/dev/null && nightly; then
     warns "no plan was found that fits in 540 MiB"
     warns "are activations"
     warns "with a batch of 32 instead of 64"
-    warns "with activations computed again in the backward pass"
+    warns "with recomputed activations"
     devices=$(sed -n 's/.*it would fit on \([0-9]*\) devices.*/\1/p' "$work/err")
     [ -n "$devices" ] || fail "no number of devices"
     [ "$(number memory_limit)" = 566231040 ] || fail "the limit is $(number memory_limit)"

@@ -74,8 +74,8 @@ done
 
 # Idle axes are explained where they are printed; little is not 0.
 expect 0 plan "$step" -c 2x4xV100 -O2 --stages 1
-says_like "^  mesh +idle="
-says "ranks along it do the same"
+says_like "^  mesh +unused="
+says "replicated over this axis"
 expect 1 run "$step" -m 50K
 warns "and there are 50.0 KiB"
 

@@ -45,7 +45,7 @@ done
 expect 0 verify micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" -n 4 --steps 2
 expect 0 pin micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-pipeline.lua" -o gpipe.json
 grep -q '"0: F0.[0-3] F0.[0-3] F0.[0-3] F0.[0-3] B0' gpipe.json || fail "not all forward tasks come first"
-grep -q 'nnscaler-pipeline.lua:7: order forward of layer_0, turn 3 before backward of layer_0, turn 0"' gpipe.json ||
+grep -q 'nnscaler-pipeline.lua:7: order forward of layer_0, micro-batch 3 before backward of layer_0, micro-batch 0"' gpipe.json ||
     fail "the order is not kept in the plan"
 expect 0 pin micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" -o one.json
 grep -q '"0: F0.0 F0.1 B0.0 F0.2 B0.1 F0.3' one.json || fail "the order is not that of 1F1B"
@@ -65,7 +65,7 @@ warns "plans that the space leaves open fits into the memory of a rank"
 expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" --cluster 1x4xCPU
 warns "the plan is for 2 ranks, the cluster has 4"
 expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster 1x2xCPU --mesh data=2
-warns "beside a space there are no pins, and no mesh, stages or turns"
+warns "a space excludes pins, mesh, stages and micro-batches"
 refuse_space() { # what is said of a space of two devices, at its line
     printf 'local space = sheaf.space(2)\n%s\n' "$1" >space.lua
     expect "$2" pin micro/gpt-micro.stablehlo.mlir --schedule space.lua
@@ -141,12 +141,12 @@ fi
 expect 0 pin $gpt --schedule "$schedules/three.lua" -o three.json
 says "pipe=2,data=2,model=2, 8 ranks"
 says_like "stages +4, by a table, in 2 groups"
-says_like "again +[1-9]"
+says_like "recompute +[1-9]"
 grep -q '"passes"' three.json || fail "no passes in the plan"
 expect 0 verify --plan three.json --steps 2
 says "verify: passed"
 expect 0 report three.json --step $gpt --cluster 1x8xCPU -o three.html
-for words in "fullshard,prefetch" "three.lua:[0-9]*: order forward of layer_1/attn, turn 0 before forward" "shard down/kernel" \
+for words in "fsdp,prefetch" "three.lua:[0-9]*: order forward of layer_1/attn, micro-batch 0 before forward" "shard down/kernel" \
     "checkpoint" "ZeRO-1"; do
     grep -q "$words" three.html || fail "the page does not say $words"
 done
@@ -166,7 +166,7 @@ cat >passes.lua <<'LUA'
 local sch = sheaf.schedule()
 sch:mesh("data=2")
 sch:recipe("zero3")
-sch:passes("fullshard,prefetch")
+sch:passes("fsdp,prefetch")
 LUA
 expect 0 pin $gpt --schedule passes.lua -o passes.json
 grep -q '"passes"' passes.json || fail "no passes in the plan"

@@ -19,8 +19,8 @@ fi
 for recipe in "${recipes[@]}"; do
     for how in none layer cheap full; do
         expect 0 pin "$step" -r "$recipe" -n 2 --recompute $how --micro-batches 2 -o plan.json
-        says_like "^  turns +2 micro-batches"
-        [ $how = none ] || says_like "^  again +[0-9]+ ops of the forward pass, by $how"
+        says_like "^  micro-batches +2 micro-batches"
+        [ $how = none ] || says_like "^  recompute +[0-9]+ ops of the forward pass, by $how"
         expect 0 verify --plan plan.json --steps 3
     done
 done
@@ -28,8 +28,8 @@ expect 0 pin "$step" -r dp -n 2 --recompute full --micro-batches 2 -o plan.json 
 says '"micro_batches": 2'
 says '"by": "full"'
 expect 0 explain plan.json -c 1x2xCPU
-says_like "^  turns +2 micro-batches"
-says_like "^  again .*by full"
+says_like "^  micro-batches +2 micro-batches"
+says_like "^  recompute .*by full"
 expect 0 explain plan.json -c 1x2xCPU --json
 says '"micro_batches": 2'
 expect 0 sim plan.json -c 1x2xCPU
@@ -37,7 +37,7 @@ says_like "^  while "
 expect 0 run --plan plan.json --steps 3 --check
 expect 0 verify --plan plan.json --shrink --steps 2
 
-# Heads and features in turns, with every recipe and with what is computed again.
+# Heads and features in turns, with every recipe and with recompute.
 for recipe in "${co_sharded[@]}"; do
     n=2
     [ "$recipe" != 2d ] || n=4
@@ -64,12 +64,12 @@ done
 [ "$(memory layer:1.json)" -lt "$(memory none:1.json)" ] || fail "layer takes no less"
 [ "$(memory none:2.json)" -lt "$(memory none:1.json)" ] || fail "turns take no less"
 expect 0 pin "$step" --mesh data=1 --co-shard 2 -o shards.json
-[ "$(memory shards.json)" -lt "$(memory none:1.json)" ] || fail "heads and features in turns take no less"
+[ "$(memory shards.json)" -lt "$(memory none:1.json)" ] || fail "heads and features in chunks take no less"
 [ "$(memory full:2.json)" -lt "$(memory none:2.json)" ] || fail "turns and recompute take no less than turns"
 
 # A scope; and losses as they were.
 expect 0 pin "$step" --mesh data=1 --recompute layer_0 -o scope.json
-says_like "^  again .*by layer_0"
+says_like "^  recompute .*by layer_0"
 expect 0 run "$step" --steps 3 --json
 grep '"loss"' out >whole
 expect 0 run --plan full:1.json --steps 3 --json
@@ -79,15 +79,15 @@ grep '"loss"' out | cmp -s - whole || fail "losses differ where all is computed 
 least=$(memory none:1.json)
 limit=$((least * 85 / 100))
 expect 0 plan "$step" -c 1x1xCPU --memory $limit --micro-batches 1 -o fits.json
-says_like "^  again .*by auto"
+says_like "^  recompute .*by auto"
 [ "$(memory fits.json)" -le "$limit" ] || fail "a plan that should fit takes more"
 expect 0 verify --plan fits.json --steps 2
 expect 0 plan "$step" -c 1x1xCPU --memory $limit --recompute none --co-shard none -o fits.json
-says_like "^  turns "
+says_like "^  micro-batches "
 [ "$(memory fits.json)" -le "$limit" ] || fail "a plan in turns that should fit takes more"
 expect 1 plan "$step" -c 1x1xCPU --memory $limit --recompute none --micro-batches 1 --co-shard none --passes none
 warns "no plan was found that fits"
-grep -q "in turns" err && fail "turns are said to have been tried"
+grep -q "in micro-batches" err && fail "turns are said to have been tried"
 
 # Heads and features in turns: where nothing else may be done, as asked, and refused.
 shards=$(memory shards.json)
@@ -106,15 +106,15 @@ done
 expect 2 pin "$step" -r dp -n 2 --co-shard auto
 expect 0 plan "$step" -c 1x2xCPU --co-shard 2 --micro-batches 2 -o both.json
 says_like "^  shards +2"
-says_like "^  turns +2"
+says_like "^  micro-batches +2"
 expect 0 verify --plan both.json --steps 2
 expect 1 plan "$step" -c 1x1xCPU --memory 1K
-warns "not with all computed again that can be, nor with the batch in turns, nor with heads and features in turns, nor with both"
+warns "not with everything recomputed that can be, nor with the batch in micro-batches, nor with heads and features in chunks, nor with both"
 
 expect 0 plan "$step" -c 1x2xCPU
 expect 0 plan "$step" -c 1x2xCPU --micro-batches 2 --recompute layer -o said.json
-says_like "^  turns +2"
-says_like "^  again .*by layer"
+says_like "^  micro-batches +2"
+says_like "^  recompute .*by layer"
 
 # Wrong input.
 expect 2 pin "$step" -r dp -n 2 --micro-batches none
@@ -126,7 +126,7 @@ warns '"layr"'
 expect 1 pin "$step" -r dp -n 2 --micro-batches 3
 warns "does not split into 3 equal parts"
 expect 1 pin "$step" -r dp -n 2 --micro-batches 4
-warns "take fewer turns, or fewer ranks along the batch"
+warns "use fewer micro-batches, or fewer ranks along the batch"
 expect 1 pin "$step" -r dp -n 2 --micro-batches 1000000007
 spoil() {
     sed "$1" full:2.json >spoilt.json
@@ -141,5 +141,5 @@ spoil 's/"by": "full"/"by": 3/' "expected"
 first=$(grep -n '"recompute"' full:2.json | cut -d: -f1)
 spoil "$first,\$s/\\[[0-9]*, [0-9]*\\]/[0, 99999999]/" "two nodes of the step"
 spoil "$first,\$s/\\[[0-9]*, [0-9]*\\]/[7, 3]/" "two nodes of the step"
-spoil "$first,\$s/\\[[0-9]*, [0-9]*\\]/[0, 1600]/" "cannot be computed again"
+spoil "$first,\$s/\\[[0-9]*, [0-9]*\\]/[0, 1600]/" "cannot be recomputed"
 [ "$failures" -eq 0 ]

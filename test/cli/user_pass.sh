@@ -35,13 +35,13 @@ build early.so "$example"
 for turns in 1 2; do
     "$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches $turns -o plan.json >/dev/null
     losses plan.json none >expected
-    losses plan.json fullshard,./early.so >found
+    losses plan.json fsdp,./early.so >found
     cmp expected found || fail "other losses"
 done
-"$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fullshard,./early.so >out
+"$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fsdp,./early.so >out
 grep -qE '^  \./early.so .*gathers as early as can be' out || fail "it did nothing"
 "$SHEAF_BIN" pin "$step" -r zero3 -n 2 -o plan.json >/dev/null
-"$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fullshard,./early.so,prefetch >out
+"$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fsdp,./early.so,prefetch >out
 grep -qE '^  prefetch ' out || fail "nothing may follow it"
 
 # What it must not do.
@@ -54,7 +54,7 @@ build turned.so turned.c
 refused 1 'pass early: its order' sim plan.json --cluster 2xH100 --passes ./turned.so
 sed 's/    return 0;/    return 3;/' "$example" >fails.c
 build fails.so fails.c
-refused 1 'pass early: ' sim plan.json --cluster 2xH100 --passes fullshard,./fails.so
+refused 1 'pass early: ' sim plan.json --cluster 2xH100 --passes fsdp,./fails.so
 sed 's/{SF_USER_PASS_VERSION,/{99,/' "$example" >newer.c
 build newer.so newer.c
 refused 2 'version 99' sim plan.json --cluster 2xH100 --passes ./newer.so
@@ -65,9 +65,9 @@ refused 2 'this is no pass' run --plan plan.json --passes ./missing.so --steps 1
 refused 2 'there is no pass "early.so"' run --plan plan.json --passes early.so --steps 1
 
 # Only the command line names files.
-"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --passes fullshard,./early.so -o named.json >/dev/null
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --passes fsdp,./early.so -o named.json >/dev/null
 refused 2 'only --passes on the command line' run --plan named.json --steps 1
-losses named.json fullshard,./early.so >found
+losses named.json fsdp,./early.so >found
 cmp expected found || fail "other losses"
 if "$SHEAF_BIN" version | grep -q '^lua: in'; then
     printf 'local sch = sheaf.schedule()\nsch:recipe("zero3")\nsch:passes("./early.so")\n' >named.lua

@@ -11,7 +11,7 @@
 #include "ir/graph.h"
 #include "sheaf/graph.h"
 
-/* The line in question stands behind lines that are right, and before others that are wrong. */
+/* The line in question comes after lines that are right, and before others that are wrong. */
 #define STABLEHLO(line)                                                                            \
     "func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"                               \
     "  %y = stablehlo.negate %x : tensor<4xf32>\n" line "\n"                                       \

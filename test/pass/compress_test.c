@@ -105,7 +105,7 @@ static void test_bytes(void **state)
         sf_pass_outcome out[4];
         double losses = 0;
         assert_int_equal(sf_costs_new(cluster, 1, &ranks, 0, &arena, diag, &costs), SF_OK);
-        assert_int_equal(sf_pass_list_read("compress:least=1", &arena, diag, &list), SF_OK);
+        assert_int_equal(sf_pass_list_read("compress:min=1", &arena, diag, &list), SF_OK);
         sf_pass_run run = {&list, costs, INT64_MAX, &arena, false};
         if (sf_passes_run(p, &run, diag, out, &count) != SF_OK ||
             sf_program_check(p, diag) != SF_OK)

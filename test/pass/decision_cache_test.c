@@ -102,8 +102,8 @@ static void test_strange_entries(void **state)
 {
     (void)state;
     enum { VARIANTS = 14 };
-    const char *all = "fullshard,unshard,prefetch";
-    uint64_t right = hash_behind(all, NULL), part = hash_behind("fullshard,unshard", NULL);
+    const char *all = "fsdp,unshard,prefetch";
+    uint64_t right = hash_behind(all, NULL), part = hash_behind("fsdp,unshard", NULL);
     int taken = 0;
     assert_true(part != right);
     for (int v = -1; v < VARIANTS; v++) {
@@ -116,7 +116,7 @@ static void test_strange_entries(void **state)
     print_message("%d of %d variants lead there\n", taken, VARIANTS + 1);
     assert_true(taken > 0 && taken < VARIANTS);
     sf_pass_record record = {.at = {{0, much, true}, {0, much, false}, {0, much, false}}};
-    assert_true(hash_behind("fullshard,unshard,prefetch,fresh", &record) == right);
+    assert_true(hash_behind("fsdp,unshard,prefetch,no-cache", &record) == right);
 }
 
 int main(void)

@@ -313,12 +313,12 @@ static void test_turns(void **state)
     plan->micro_batches = 2;
     test_passed k = open_plan(graph, plan, 2);
     const sf_kept *kept = sf_program_keep(k.program, &k.arena);
-    assert_int_equal(behind_passes(&k, "fullshard", INT64_MAX), GATHERS);
+    assert_int_equal(behind_passes(&k, "fsdp", INT64_MAX), GATHERS);
     int64_t least = sf_program_bytes(k.program);
     for (int room = 0; room <= ROOMS; room++) {
         int64_t limit = room < ROOMS ? least + room * ROOM : INT64_MAX;
         sf_program_put_back(k.program, kept);
-        int inside = behind_passes(&k, "fullshard,unshard", limit);
+        int inside = behind_passes(&k, "fsdp,unshard", limit);
         int top = count_gathers(k.program);
         print_message("%d KiB more: %d before the loop, %d in it\n", room, top, inside);
         assert_true(sf_program_bytes(k.program) <= limit);
@@ -387,10 +387,10 @@ static void test_balance(void **state)
         }
         sf_program_put_back(k.program, kept);
         sf_program_settle(k.program);
-        double alone = seconds_behind(&k, "fullshard,unshard,anyway", limit);
+        double alone = seconds_behind(&k, "fsdp,unshard,force", limit);
         sf_program_put_back(k.program, kept);
         sf_program_settle(k.program);
-        double found = seconds_behind(&k, "fullshard,balance,anyway", limit);
+        double found = seconds_behind(&k, "fsdp,balance,force", limit);
         print_message("%ld bytes: exact %g us, balance %g us, unshard %g us\n", (long)limit,
                       1e6 * best, 1e6 * found, 1e6 * alone);
         assert_true(found <= alone);

@@ -116,7 +116,7 @@ static size_t count_computing(const sf_program *p)
 /* Where the host is far, what rests is made again: the same bits, no later than with copies alone. */
 static void hold_again(holding *h, const char *what, const sf_program *plain, int64_t limit)
 {
-    static const char *const lists[] = {"offload:least=1", "offload:least=1:again=1"};
+    static const char *const lists[] = {"offload:min=1", "offload:min=1:recompute=1"};
     double seconds[2];
     holding far = *h;
     far.cluster = h->far;
@@ -142,7 +142,7 @@ static void hold_limit(holding *h, const char *what, const sf_program *plain, in
     test_copy adaptive;
     test_copy_program(plain, &adaptive);
     int64_t before = sf_program_bytes(plain);
-    run_pass(h, what, &adaptive.p, "offload:least=1", limit);
+    run_pass(h, what, &adaptive.p, "offload:min=1", limit);
     assert_true(sf_program_bytes(&adaptive.p) <= before);
     if (plain->mesh.naxes == 0) {
         expect_same_bits(what, plain, &adaptive.p, h->diag);
@@ -238,7 +238,7 @@ static void test_known(void **state)
     for (int less = 0; less <= 4; less++) {
         test_copy copy;
         test_copy_program(p, &copy);
-        run_pass(&h, "rounds", &copy.p, "offload:least=1", whole - less * TENSOR);
+        run_pass(&h, "rounds", &copy.p, "offload:min=1", whole - less * TENSOR);
         print_message("%d tensors less: %" PRId64 " of %" PRId64 " bytes\n", less,
                       sf_program_bytes(&copy.p), whole - less * TENSOR);
         assert_true(sf_program_bytes(&copy.p) <= whole - less * TENSOR || less > 3);
@@ -305,7 +305,7 @@ static void test_against_exact(void **state)
         double best = best_of_all(&h, p, limit, &sets);
         test_copy copy;
         test_copy_program(p, &copy);
-        run_pass(&h, "rounds", &copy.p, "offload:least=1", limit);
+        run_pass(&h, "rounds", &copy.p, "offload:min=1", limit);
         double ours = simulate(&h, &copy.p, &arena).seconds;
         print_message("%d less: %.3g s, the best of %d sets takes %.3g s\n", less, ours, sets,
                       best);

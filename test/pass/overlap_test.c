@@ -93,17 +93,17 @@ static void test_words(void **state)
         const char *list, *before, *after;
     } cases[] = {
         /* Sums of two are those of any order: turns are rows one behind the other. */
-        {reduced, 2, sums, "overlap:turns=2", "DR", "DRDR"},
-        {reduced, 2, sums, "overlap:turns=4", "DR", "DRDRDRDR"},
+        {reduced, 2, sums, "overlap:chunks=2", "DR", "DRDR"},
+        {reduced, 2, sums, "overlap:chunks=4", "DR", "DRDRDRDR"},
         /* Rows of each of four segments. */
-        {reduced, 4, sums, "overlap:turns=2", "DR", "DDDDRDDDDR"},
+        {reduced, 4, sums, "overlap:chunks=2", "DR", "DDDDRDDDDR"},
         /* Five turns are not as many as there are rows for; nor are 32. */
-        {reduced, 2, sums, "overlap:turns=5", "DR", "DR"},
-        {reduced, 2, sums, "overlap:turns=32", "DR", "DR"},
-        {scattered, 2, parts, "overlap:turns=2", "DRG", "DDRDDRG"},
-        {scattered, 4, parts, "overlap:turns=2", "DRG", "DDDDRDDDDRG"},
-        {reduced, 2, pieces, "overlap:turns=2", "GDG", "GGDDDDG"},
-        {reduced, 4, pieces, "overlap:turns=2", "GDG", "GGDDDDDDDDG"},
+        {reduced, 2, sums, "overlap:chunks=5", "DR", "DR"},
+        {reduced, 2, sums, "overlap:chunks=32", "DR", "DR"},
+        {scattered, 2, parts, "overlap:chunks=2", "DRG", "DDRDDRG"},
+        {scattered, 4, parts, "overlap:chunks=2", "DRG", "DDDDRDDDDRG"},
+        {reduced, 2, pieces, "overlap:chunks=2", "GDG", "GGDDDDG"},
+        {reduced, 4, pieces, "overlap:chunks=2", "GDG", "GGDDDDDDDDG"},
         {reduced, 2, sums, "none", "DR", "DR"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -134,7 +134,7 @@ static void test_seconds(void **state)
             product += b.program->insts[i].kind == SF_INST_DOT ? seconds : 0;
             reduction += b.program->insts[i].kind == SF_INST_COMM ? seconds : 0;
         }
-        snprintf(list, sizeof list, "overlap:turns=%d", turns);
+        snprintf(list, sizeof list, "overlap:chunks=%d", turns);
         run_list(&b, list, &before, &after);
         double saved = fmin(product, reduction) * (1 - 1.0 / turns);
         print_message("%d turns: %g us less of %g\n", turns, 1e6 * (before - after), 1e6 * before);
@@ -152,7 +152,7 @@ static void test_mistakes(void **state)
     sf_program *p = b.program;
     double before, after;
     uint64_t meaning = sf_program_meaning(p);
-    run_list(&b, "overlap:turns=2", &before, &after);
+    run_list(&b, "overlap:chunks=2", &before, &after);
     const sf_kept *kept = sf_program_keep(p, &b.arena);
     int moved = 0, missing = 0;
     for (uint32_t i = 0; i < p->ninsts; i++) {

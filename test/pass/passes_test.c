@@ -14,9 +14,9 @@
 #include "support/programs.h"
 #include "support/sanitized.h"
 
-static const char *const lists[] = {"fullshard,anyway", "fullshard,zero3-prefetch:bucket=2K",
-                                    "fullshard,prefetch,unshard,linger",
-                                    "fullshard,unshard,prefetch:group=3K:alpha=1.1"};
+static const char *const lists[] = {"fsdp,force", "fsdp,zero3-prefetch:bucket=2K",
+                                    "fsdp,prefetch,unshard,defer-gradient-readers",
+                                    "fsdp,unshard,prefetch:group=3K:alpha=1.1"};
 enum { LISTS = sizeof lists / sizeof *lists };
 
 typedef struct holding {
@@ -53,7 +53,7 @@ static void hold_outcomes(holding *h, const char *what, const sf_pass_list *list
         h->faster += out[i].seconds < out[i - 1].seconds;
     }
     const sf_pass_outcome *end = &out[count - 1];
-    bool anyway = strcmp(list->at[list->count - 1].pass->name, "anyway") == 0;
+    bool anyway = strcmp(list->at[list->count - 1].pass->name, "force") == 0;
     bool fitted = out[0].bytes <= limit, given_up = count == list->count + 2;
     assert_true(given_up || count == list->count + 1);
     if (!anyway && fitted && (end->seconds > out[0].seconds || end->bytes > limit))
@@ -127,17 +127,17 @@ static void test_lists(void **state)
     } cases[] = {
         {"", NULL},
         {"none", NULL},
-        {"fullshard,prefetch:group=1.5G:alpha=2,fullshard,prefetch", NULL},
-        {"prefetch", "pass prefetch needs fullshard before it"},
-        {"fullshard,prefech", "there is no pass \"prefech\""},
-        {"fullshard,", NULL},
-        {",fullshard", "there is no pass \"\""},
-        {"fullshard:group=1", "pass fullshard has no option \"group\""},
-        {"fullshard,prefetch:group=1Q", "group is a size, such as 64M, not \"1Q\""},
-        {"fullshard,prefetch:group", "group is a size"},
-        {"fullshard,prefetch:alpha=1..5", "alpha is a number"},
-        {"fullshard,prefetch:alpha=-1", "alpha is a number"},
-        {"fullshard,prefetch:alpha=", "alpha is a number"},
+        {"fsdp,prefetch:group=1.5G:alpha=2,fsdp,prefetch", NULL},
+        {"prefetch", "pass prefetch needs fsdp before it"},
+        {"fsdp,prefech", "there is no pass \"prefech\""},
+        {"fsdp,", NULL},
+        {",fsdp", "there is no pass \"\""},
+        {"fsdp:group=1", "pass fsdp has no option \"group\""},
+        {"fsdp,prefetch:group=1Q", "group is a size, such as 64M, not \"1Q\""},
+        {"fsdp,prefetch:group", "group is a size"},
+        {"fsdp,prefetch:alpha=1..5", "alpha is a number"},
+        {"fsdp,prefetch:alpha=-1", "alpha is a number"},
+        {"fsdp,prefetch:alpha=", "alpha is a number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sf_diag *diag = sf_diag_new();

@@ -194,7 +194,7 @@ typedef struct drawn {
     sf_plan *plan;
     char list[200], what[400];
     int runs, tight, offloads, cut, found;
-    double hidden, hideable; /* seconds, of prefetch right behind fullshard */
+    double hidden, hideable; /* seconds, of prefetch right behind fsdp */
 } drawn;
 
 static const char *const steps[] = {"mlp-micro", "gpt-micro", "llama-micro", "moe-micro"};
@@ -208,17 +208,17 @@ static void draw_list(drawn *d)
                                        "prefetch:group=4K",
                                        "prefetch:group=9K:alpha=1",
                                        "unshard",
-                                       "linger",
+                                       "defer-gradient-readers",
                                        "zero3-prefetch:bucket=6K",
-                                       "offload:least=1",
+                                       "offload:min=1",
                                        "offload-all",
-                                       "offload:least=1:again=1",
+                                       "offload:min=1:recompute=1",
                                        "overlap",
                                        "balance",
-                                       "overlap:turns=2",
-                                       "fullshard"};
+                                       "overlap:chunks=2",
+                                       "fsdp"};
     bool slow = d->cluster == d->clusters[1]; /* where turns pay */
-    size_t length = (size_t)snprintf(d->list, sizeof d->list, "fullshard%s",
+    size_t length = (size_t)snprintf(d->list, sizeof d->list, "fsdp%s",
                                      slow && test_draw(&d->random, 0, 1) ? ",overlap" : "");
     for (int64_t n = test_draw(&d->random, 1, 3); n > 0; n--)
         length += (size_t)snprintf(d->list + length, sizeof d->list - length, ",%s", PICK(d, rest));
@@ -270,7 +270,7 @@ static void expect_hidden(drawn *d, const sf_pass_outcome *out, int count, int64
         if (fits && o->hides > o->could_hide * (1 + 1e-9) + 1e-12)
             fail_msg("%s, %s: %s hides %g s of %g", d->what, d->list, o->name, o->hides,
                      o->could_hide);
-        if (strcmp(o->name, "prefetch") == 0 && strcmp(before->name, "fullshard") == 0 && fits) {
+        if (strcmp(o->name, "prefetch") == 0 && strcmp(before->name, "fsdp") == 0 && fits) {
             d->hidden += o->hides;
             d->hideable += o->could_hide;
         }

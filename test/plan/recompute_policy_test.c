@@ -354,7 +354,7 @@ static bool is_read_later(const sf_graph *graph, const sf_uses *uses, const sf_n
     return later;
 }
 
-/* A word says what is computed again, whatever the text does. */
+/* A word says recompute, whatever the text does. */
 static void test_words_and_the_text(void **state)
 {
     (void)state;

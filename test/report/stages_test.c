@@ -140,7 +140,7 @@ static void check_pipeline(const setting *s, const said *all)
                                         part(part(all->page, "plan"), "pipeline")};
     for (int i = 0; i < 3; i++) {
         sf_str name;
-        assert_true(number(pipelines[i], "groups") == s->groups);
+        assert_true(number(pipelines[i], "pipeline_ranks") == s->groups);
         assert_true(sf_json_string(part(pipelines[i], "schedule"), &name));
         assert_true(sf_str_is(name, s->schedule ? s->schedule : "1f1b"));
     }
@@ -155,7 +155,8 @@ static void check_pipeline(const setting *s, const said *all)
 /* The step's time is that of the last, and all stages are there. */
 static void check_groups(const setting *s, const said *all)
 {
-    const sf_json *pipeline = part(all->simulated, "pipeline"), *groups = part(pipeline, "groups");
+    const sf_json *pipeline = part(all->simulated, "pipeline"),
+                  *groups = part(pipeline, "pipeline_ranks");
     double ends = 0, compute = 0, busy = 0, memory = 0, seconds = number(all->simulated, "seconds");
     uint64_t stages = 0;
     assert_int_equal(sf_json_count(groups), s->groups);

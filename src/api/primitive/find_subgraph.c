@@ -96,7 +96,7 @@ static sf_status mark_traced(struct finding *job)
     for (size_t m = 0; m < count; m++) {
         if (!is_traced_module(list, modules[m])) {
             sf_fail(job->diag, SF_EMISMATCH, SF_NOWHERE,
-                    "%s is not traced: its ops cannot be told apart yet", modules[m]);
+                    "%s is not traced: its ops cannot be addressed yet", modules[m]);
             return sf_hint(job->diag, "trace it first");
         }
         for (uint32_t i = 0; i < list->graph->top->nnodes; i++) {

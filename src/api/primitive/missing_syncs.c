@@ -56,7 +56,7 @@ static sf_status tell(const sf_primitives *list, const sf_entry *shard, const sf
     const sf_primitive *said = &shard->said;
     if (!sf_find_setting(list, "strict")) {
         sf_warn(diag, sf_said_at(said), words, node->scope->path, said->axis);
-        sf_hint(diag, "they are added right behind it; say so, sync(\"forward\")");
+        sf_hint(diag, "they are reduced right after it; say so, sync(\"forward\")");
         return SF_OK;
     }
     sf_fail(diag, SF_EMISMATCH, sf_said_at(said), words, node->scope->path, said->axis);

@@ -150,9 +150,9 @@ sf_status sf_fail_in_loop(const sf_primitive *said, const char *path, const sf_n
 {
     sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
             "%s is computed inside of a loop of the step, at line %" PRIu32
-            " of its text: nothing of it can be told apart from the other turns",
+            " of its text: its iterations cannot be addressed one by one",
             path, loop->loc.line);
-    return sf_hint(diag, "a loop whose number of turns is known is unrolled by --unroll");
+    return sf_hint(diag, "--unroll unrolls a loop whose trip count is known");
 }
 
 static sf_status check_computes(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
@@ -253,7 +253,7 @@ static sf_status check_setting(const sf_primitives *list, const sf_entry *entry,
     if (split && strcmp(said->name, "stages") == 0)
         return fail_twice(said, "where stages begin", &split->said, diag);
     if (recomputed && strcmp(said->name, "recompute") == 0)
-        return fail_twice(said, "what is computed again", &recomputed->said, diag);
+        return fail_twice(said, "recompute", &recomputed->said, diag);
     if (strcmp(said->name, "mesh") == 0 && find_kind(list, SF_PRIMITIVE_SHARD))
         return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                        "the mesh is said before what is sharded over it");

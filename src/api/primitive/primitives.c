@@ -299,7 +299,7 @@ static sf_status undo_replaced(const struct undoing *job, sf_primitives *without
     for (size_t i = job->index + 1; i < list->nentries; i++)
         if (list->entries[i].said.kind != SF_PRIMITIVE_ANNOTATE)
             return sf_fail(job->diag, SF_EMISMATCH, sf_said_at(&list->entries[i].said),
-                           "this comes behind the replacement, and is undone first");
+                           "this comes after the replacement: undo it first");
     without->graph = list->base;
     for (size_t i = 0; i < job->index; i++)
         if (list->entries[i].made)

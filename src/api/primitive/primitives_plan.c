@@ -132,7 +132,7 @@ static sf_status take_text(const meaning *m, const char *name, const char *ours,
     const sf_entry *entry = sf_find_setting(m->list, name);
     if (ours && *into)
         return sf_fail(diag, SF_EUSAGE, entry ? sf_said_at(&entry->said) : SF_NOWHERE,
-                       "%s is said by the schedule, and again beside it: drop one of them", name);
+                       "both the schedule and the command line give %s: drop one of them", name);
     if (ours)
         *into = ours;
     return SF_OK;

@@ -27,7 +27,7 @@ static void describe_task(const sf_task *task, sf_buf *out)
     static const char *const passes[] = {"forward", "backward", "weights"};
     sf_buf_printf(out, "%s of %s", passes[task->pass], task->ops ? task->ops : "all");
     if (task->microbatch != SF_EVERY)
-        sf_buf_printf(out, ", turn %d", task->microbatch);
+        sf_buf_printf(out, ", micro-batch %d", task->microbatch);
     if (task->round > 0)
         sf_buf_printf(out, ", round %d", task->round);
 }
@@ -43,7 +43,7 @@ void sf_describe_space(const sf_primitive *said, sf_buf *out)
         for (int i = 0; i < said->ndevices; i++)
             sf_buf_printf(out, " %d", said->devices[i]);
         if (said->microbatch != SF_EVERY)
-            sf_buf_printf(out, ", turn %d", said->microbatch);
+            sf_buf_printf(out, ", micro-batch %d", said->microbatch);
     } else {
         sf_buf_puts(out, "order ");
         describe_task(said->before, out);
@@ -133,7 +133,7 @@ static sf_status check_beside(const sf_primitives *list, const sf_pin_options *o
     if (options->mesh || options->npins > 0 || options->stages || options->recompute ||
         options->micro_batches > 1 || options->co_shards > 1)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "beside a space there are no pins, and no mesh, stages or turns");
+                       "a space excludes pins, mesh, stages and micro-batches");
     return SF_OK;
 }
 

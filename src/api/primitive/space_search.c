@@ -1,4 +1,4 @@
-/* What a space leaves open, searched: recipes for what is not split and what is computed again, where that is not said; the order of
+/* What a space leaves open, searched: recipes for what is not split and recompute, where that is not said; the order of
  * tasks is found for each. All that can be are lowered and priced, and the fastest that fits is taken. */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Dense literals: `dense<[[1.0, 2.0]]>`, `dense<0>`, `dense<(1.0,2.0)>`, `dense<"0x0000803F">`.
  *
- * The type stands behind the literal but says how to read it, so the reader looks for the end of the
+ * The type comes after the literal but says how to read it, so the reader looks for the end of the
  * literal first. Memory is taken for what the text holds, never for what the type claims: a splat of
  * a billion elements is one number.
  */

@@ -155,9 +155,10 @@ sf_status local_check(local_builder *b, const local_node *n, local_shape *shape)
 {
     SF_TRY(check_fits(b, n));
     if (sf_is_collective(n->node) && !sf_is_between_groups(n->node))
-        return sf_fail(b->diag, SF_EINPUT, n->node->loc,
-                       "sheaf.%s: the step is one rank's part of a step and cannot be split again",
-                       n->op.def->name);
+        return sf_fail(
+            b->diag, SF_EINPUT, n->node->loc,
+            "sheaf.%s: the step is the local program of one rank and cannot be split again",
+            n->op.def->name);
     if (n->op.def->id == SF_OP_OPTIMIZATION_BARRIER)
         return check_barrier(b, n);
     if (n->op.def->control != SF_CONTROL_NONE)

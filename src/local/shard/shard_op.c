@@ -110,7 +110,7 @@ static sf_status convolution_piece(local_builder *b, local_node *n)
                 axes |= 1u << a;
     if (axes && b->microbatch != SF_NONE)
         return sf_fail(b->diag, SF_EUNSUPPORTED, n->node->loc,
-                       "a convolution in turns over positions of its kernel");
+                       "a convolution in chunks of its kernel positions");
     if (axes) {
         n->in[1] = local_embed(b, n->in[1], n->op.in[1], kernel, axes);
         n->types[1] = sf_type_of(b->graph, n->in[1]);

@@ -5,7 +5,7 @@
 
 /* Regions are copied as they are: what they see of the step is whole. */
 
-/* What regions see of the top block stands behind the operands among what the node reads (plan/plan_reshards.h). */
+/* What regions see of the top block comes after the operands among what the node reads (plan/plan_reshards.h). */
 typedef struct capturing {
     local_builder *b;
     uint32_t next; /* of moves->reads */

@@ -249,7 +249,7 @@ static sf_status refuse_blocking(microbatching *t, uint32_t blocking)
     return status;
 }
 
-/* A blocking move that no pass over all turns makes good: it puts much side by side, or is behind another. SF_NONE: none is. */
+/* A blocking move that no pass over all micro-batches makes good: it puts much side by side, or is behind another. SF_NONE: none is. */
 static uint32_t find_unsettled(const microbatching *t)
 {
     const sf_reshards *m = t->b->reshards;

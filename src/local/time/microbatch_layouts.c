@@ -141,7 +141,7 @@ sf_status microbatch_settle_same(microbatching *t, const sf_node *node)
         sf_fail(t->b->diag, SF_EMISMATCH, node->loc,
                 "micro-batches: what a rank has of the batch does not split into %d equal parts",
                 t->microbatches);
-        return sf_hint(t->b->diag, "take fewer turns, or fewer ranks along the batch");
+        return sf_hint(t->b->diag, "use fewer micro-batches, or fewer ranks along the batch");
     }
     microbatch_settle(t, added, layouts);
     settle_regions(t, t->b->local, node, node, added);

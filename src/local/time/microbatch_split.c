@@ -66,7 +66,7 @@ static sf_status refuse_meeting(microbatching *t)
             if (!is_microbatched_version(t, t->b->reshards->made[node->result + r]) &&
                 sf_uses_count(&t->uses, node->result + r) > 0)
                 return sf_fail(t->b->diag, SF_EMISMATCH, node->loc,
-                               "%s: a %s%s%s would need all turns in each of its own",
+                               "%s: a %s%s%s would need all micro-batches in each of them",
                                t->recipe ? "co-shard" : "micro-batches", node->def->name,
                                *node->scope->path ? " in " : "", node->scope->path);
     }
@@ -236,7 +236,7 @@ sf_status microbatch_plan(microbatching *t)
             return refuse_meeting(t);
     }
     return sf_fail(t->b->diag, SF_EMISMATCH, SF_NOWHERE,
-                   "micro-batches: the step cannot be brought into turns");
+                   "micro-batches: the step cannot be micro-batched");
 }
 
 /* Opening */

@@ -115,7 +115,7 @@ static sf_status add_turning_node(looping *o, const sf_node *node)
     for (; inner < o->t->b->local->ninner; inner++)
         if (o->t->b->local->inner[inner].local->nsent > 0)
             return sf_fail(o->t->b->diag, SF_EMISMATCH, node->loc,
-                           "%s: a %s would need all turns in each of its own",
+                           "%s: a %s would need all micro-batches in each of them",
                            o->t->recipe ? "co-shard" : "micro-batches", node->def->name);
     return microbatch_settle_same(o->t, node);
 }
@@ -359,7 +359,7 @@ static sf_status add_loops(looping *o, uint32_t count)
     return SF_OK;
 }
 
-/* Still nodes in the order of the step, so that what is computed again stands late; a loop before the first that needs what
+/* Still nodes in the order of the step, so that recompute stands late; a loop before the first that needs what
  * it leaves. */
 static sf_status add_all(looping *o)
 {

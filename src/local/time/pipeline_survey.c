@@ -90,8 +90,8 @@ static sf_status refuse_exchange(const piping *p)
         const sf_node *maker = sf_maker(p->t->step, reshard->value);
         sf_status status = sf_fail(
             p->t->b->diag, SF_EMISMATCH, maker ? maker->loc : SF_NOWHERE,
-            "a pipeline cannot run this step: each of its turns goes on from a part of %s, which "
-            "all turns make",
+            "a pipeline cannot run this step: each micro-batch continues from a part of %s, which "
+            "all micro-batches make",
             sf_value_name(p->t->step, reshard->value, &name));
         sf_buf_free(&name);
         return status;

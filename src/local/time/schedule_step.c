@@ -136,7 +136,7 @@ static void leave_behind(timing *g, bool *may)
     }
 }
 
-/* The same loops, for the plan of the batch in turns. */
+/* The same loops, for the plan of the batch in micro-batches. */
 static sf_status carry_turns(timing *g, const sf_microbatch_request *request)
 {
     sf_microbatched same;

@@ -1,10 +1,10 @@
 /* A step in time, one thing after the other, each a step of its own with its plan:
  *
  *     dealt     stacks of layers, with a part for each group of a pipeline
- *     twins     what is computed again
+ *     twins     recompute
  *     groups    what the rank's group has of stages that several groups run together
- *     shards    other factors than the batch in turns (co-shard): loops inside of what follows
- *     turns     the batch in turns: a loop, or, of a pipeline, the tasks of the rank's group
+ *     shards    other factors than the batch in micro-batches (co-shard): loops inside of what follows
+ *     turns     the batch in micro-batches: a loop, or, of a pipeline, the tasks of the rank's group
  *
  * Turns of the batch are around those of other factors, as ranks are around both. So how the batch is split in time is found
  * before there are loops, and goes through the making of loops as layouts on ranks do: the same loops are made for a plan in

@@ -14,7 +14,7 @@
 #include "plan/pin.h"
 #include "plan/recompute_clone.h"
 
-enum { PLAN_VERSION = 2 };
+enum { PLAN_VERSION = 3 };
 #define PLAN_FORMAT "sheaf plan"
 
 /* Plans name nodes by number, and two texts of one step may number them differently. */
@@ -124,7 +124,7 @@ static void put_marked(sf_json_writer *writer, const char *key, const bool *mark
     sf_json_end_array(writer);
 }
 
-/* {"by": "layer", "nodes": [[12, 40], [44, 44]]}; and "twice", as nodes, where some are. */
+/* {"by": "layer", "nodes": [[12, 40], [44, 44]]}; and "per_part", as nodes, where some are. */
 static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
 {
     sf_json_key(writer, "recompute");
@@ -132,7 +132,7 @@ static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_
     sf_json_add_string(writer, "by", plan->recompute);
     put_marked(writer, "nodes", plan->recomputed, graph->nnodes);
     if (plan->recomputed_per_part)
-        put_marked(writer, "twice", plan->recomputed_per_part, graph->nnodes);
+        put_marked(writer, "per_part", plan->recomputed_per_part, graph->nnodes);
     sf_json_end_object(writer);
 }
 
@@ -243,9 +243,16 @@ sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *di
     int64_t version;
     if (!sf_json_string(sf_json_get(root, "format"), &format) || !sf_str_is(format, PLAN_FORMAT))
         return sf_fail(diag, SF_EINPUT, (sf_loc){.file = file}, "this is no plan");
-    if (!sf_json_int(sf_json_get(root, "version"), &version) || version != PLAN_VERSION)
-        return sf_fail(diag, SF_EUNSUPPORTED, (sf_loc){.file = file},
-                       "a plan of a version that this build does not read: make it again");
+    const sf_json *found = sf_json_get(root, "version");
+    if (!sf_json_int(found, &version))
+        return sf_fail(diag, SF_EINPUT, (sf_loc){.file = file},
+                       "the plan file does not say its version");
+    if (version != PLAN_VERSION) {
+        sf_fail(diag, SF_EUNSUPPORTED, (sf_loc){.file = file},
+                "this plan file has version %" PRId64 ", and this build reads version %d", version,
+                PLAN_VERSION);
+        return sf_hint(diag, "make the plan again with this version of sheaf");
+    }
     return SF_OK;
 }
 
@@ -416,7 +423,7 @@ static sf_status read_run_of_nodes(reader *r, const sf_json *run, bool *marked)
     for (int64_t n = first; n <= last; n++) {
         const sf_node *node = r->graph->nodes[n];
         if (!r->plan->nodes[n] || !sf_can_recompute(r->graph, node))
-            return SF_JSON_FAIL(r, run, "node %" PRId64 ", %s, cannot be computed again", n,
+            return SF_JSON_FAIL(r, run, "node %" PRId64 ", %s, cannot be recomputed", n,
                                 node->def->name);
         marked[n] = true;
     }
@@ -436,7 +443,7 @@ static sf_status read_co_shard(reader *r, const sf_json *root)
     if (!value || sf_co_shards_get(value, r->plan))
         return SF_OK;
     return SF_JSON_FAIL(r, value,
-                        "expected {\"by\": RECIPE, \"turns\": NUMBER, \"in\": SCOPE}, or a list");
+                        "expected {\"by\": RECIPE, \"chunks\": NUMBER, \"in\": SCOPE}, or a list");
 }
 
 static sf_status read_kernels(reader *r, const sf_json *root)
@@ -508,16 +515,17 @@ static sf_status read_recompute(reader *r, const sf_json *root)
 {
     const sf_json *recompute = sf_json_get(root, "recompute");
     const sf_json *nodes = sf_json_get(recompute, "nodes"),
-                  *recomputed_per_part = sf_json_get(recompute, "twice");
+                  *recomputed_per_part = sf_json_get(recompute, "per_part");
     sf_str by;
     if (!recompute)
         return SF_OK;
     if (!sf_json_string(sf_json_get(recompute, "by"), &by) ||
         sf_json_kind_of(nodes) != SF_JSON_ARRAY ||
         (recomputed_per_part && sf_json_kind_of(recomputed_per_part) != SF_JSON_ARRAY))
-        return SF_JSON_FAIL(r, recompute,
-                            "expected {\"by\": HOW, \"nodes\": [[FIRST, LAST]...]}, and \"twice\", "
-                            "likewise, where some are");
+        return SF_JSON_FAIL(
+            r, recompute,
+            "expected {\"by\": HOW, \"nodes\": [[FIRST, LAST]...]}, and \"per_part\", "
+            "likewise, where some are");
     r->plan->recompute = sf_arena_string(&r->plan->arena, by.at, by.length);
     r->plan->recomputed = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
     SF_TRY(read_runs_of_nodes(r, nodes, r->plan->recomputed));

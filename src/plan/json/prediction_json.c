@@ -36,7 +36,7 @@ static void put_alternative(const sf_alternative *alternative, sf_json_writer *j
 
 void sf_unused_devices_put(const sf_prediction *predicted, sf_json_writer *json)
 {
-    sf_json_key(json, "idle");
+    sf_json_key(json, "unused_devices");
     sf_json_begin_array(json);
     for (int i = 0; i < predicted->nunused; i++) {
         sf_json_begin_row(json);
@@ -141,7 +141,8 @@ static sf_status read_alternatives(reader *r, const sf_json *object, sf_predicti
 /* Neither need be there: then ranks are on all nodes. */
 static sf_status read_nodes(reader *r, const sf_json *object, sf_prediction *out)
 {
-    const sf_json *nodes = sf_json_get(object, "nodes"), *list = sf_json_get(object, "idle");
+    const sf_json *nodes = sf_json_get(object, "nodes"),
+                  *list = sf_json_get(object, "unused_devices");
     sf_str text;
     out->nodes = "";
     if (nodes && !sf_json_string(nodes, &text))
@@ -151,7 +152,7 @@ static sf_status read_nodes(reader *r, const sf_json *object, sf_prediction *out
     if (!list)
         return SF_OK;
     if (sf_json_kind_of(list) != SF_JSON_ARRAY)
-        return SF_JSON_FAIL(r, list, "\"idle\" of \"predicted\" is no list");
+        return SF_JSON_FAIL(r, list, "\"unused_devices\" of \"predicted\" is no list");
     out->unused = SF_ARRAY(r->arena, sf_json_count(list), sf_unused_devices);
     for (size_t i = 0; i < sf_json_count(list); i++) {
         const sf_json *row = sf_json_item(list, i);

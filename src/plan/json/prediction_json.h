@@ -9,7 +9,7 @@
 /* The value of the key "predicted"; `file` as of sf_plan_write. */
 void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json_writer *json);
 
-/* Adds the key "idle", with [NODES, DEVICES, WHY] of each that is left out. */
+/* Adds the key "unused_devices", with [NODES, DEVICES, WHY] of each that is left out. */
 void sf_unused_devices_put(const sf_prediction *predicted, sf_json_writer *json);
 
 /* Lives in the arena. SF_EINPUT at the place of what is missing or no number; `text` and `file` are what

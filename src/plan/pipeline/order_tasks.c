@@ -84,7 +84,7 @@ static const sf_wait *wait_within(const sf_jobs *jobs, const bool *left, uint32_
     return NULL;
 }
 
-/* "F0.1 (layer_0) must come behind B1.0 (layer_1), as was said, which reads what F1.0 (layer_1) makes, ..." `nown`: so many waits
+/* "F0.1 (layer_0) must come after B1.0 (layer_1), as ordered, which reads what F1.0 (layer_1) makes, ..." `nown`: so many waits
  * are the pipe's own, and of turns in order; the others were fixed. */
 static sf_status report_circle(const sf_pipe_jobs *pipe_jobs, const sf_arrange_options *options,
                                uint32_t ndata, uint32_t nown, sf_arena *arena, sf_diag *diag)
@@ -113,8 +113,8 @@ static sf_status report_circle(const sf_pipe_jobs *pipe_jobs, const sf_arrange_o
         }
         sf_buf_printf(&text, "%s %s %s", shown ? ", which" : "",
                       index < ndata  ? "needs what is made by"
-                      : index < nown ? "is to come behind"
-                                     : "is said to come behind",
+                      : index < nown ? "must come after"
+                                     : "is ordered after",
                       name_task(pipe_jobs, options, job, name));
     }
     sf_status status =

@@ -139,9 +139,11 @@ static sf_status check_sets(const sf_pipe *pipe, sf_diag *diag)
             uint64_t first = sf_pipe_hosts(pipe, s, 0), hosts = sf_pipe_hosts(pipe, s, t);
             if (hosts != first && (sf_is_several(hosts) || sf_is_several(first)))
                 return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                               "stage %u is run by several groups together, and by others in turn "
-                               "%u than in turn 0: its state is in pieces in its groups, so they "
-                               "must be the same in all turns",
+                               "stage %u is run by several pipeline ranks together, and by others "
+                               "in micro-batch "
+                               "%u than in micro-batch 0: its state is sharded over its pipeline "
+                               "ranks, so they "
+                               "must be the same in all micro-batches",
                                s, t);
         }
     return SF_OK;

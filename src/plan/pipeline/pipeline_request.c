@@ -194,7 +194,7 @@ static sf_status read_place(placing *p, const char *item, size_t length, sf_diag
     if (length == 0 || *at != '@')
         return fail_groups(p, "some of its stages say no groups", diag);
     if (!read_groups(at + 1, item + length, groups))
-        return fail_groups(p, "behind @ stand groups: 0, 0-1, 0+2, or all", diag);
+        return fail_groups(p, "expected pipeline ranks after @: 0, 0-1, 0+2, or all", diag);
     if (p->count == 0 && at > item)
         return fail_groups(p, "the first stage begins with the step: it has groups, but no scope",
                            diag);

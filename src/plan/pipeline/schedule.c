@@ -163,18 +163,19 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
 {
     if (pipe->nstages == 0 || pipe->nmicrobatches == 0 || pipe->ngroups == 0)
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
-                       "a schedule has at least one stage, one turn and one group");
+                       "a schedule has at least one stage, one micro-batch and one pipeline rank");
     if (pipe->ngroups > SF_MOST_GROUPS)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                        "a schedule has at most %d groups of devices, not %" PRIu32, SF_MOST_GROUPS,
                        pipe->ngroups);
     if ((uint64_t)pipe->nstages * pipe->nmicrobatches > SF_MOST_TASKS / SF_PASSES)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
-                       "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
+                       "%" PRIu32 " stages in %" PRIu32 " micro-batches are more than %d tasks",
                        pipe->nstages, pipe->nmicrobatches, SF_MOST_TASKS);
     if ((uint64_t)pipe->nedges * pipe->nmicrobatches > SF_MOST_TASKS)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
-                       "%" PRIu32 " edges in %" PRIu32 " turns are more than %d dependencies",
+                       "%" PRIu32 " edges in %" PRIu32
+                       " micro-batches are more than %d dependencies",
                        pipe->nedges, pipe->nmicrobatches, SF_MOST_TASKS);
     for (uint32_t e = 0; e < pipe->nedges; e++)
         if (pipe->edges[e].from >= pipe->nstages || pipe->edges[e].to >= pipe->nstages)
@@ -188,7 +189,8 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
             uint64_t hosts = sf_pipe_hosts(pipe, s, i);
             if (hosts == 0 || (hosts & ~all) != 0)
                 return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
-                               "no group has a task of stage %" PRIu32 " in turn %" PRIu32, s, i);
+                               "no group has a task of stage %" PRIu32 " in micro-batch %" PRIu32,
+                               s, i);
         }
     return SF_OK;
 }
@@ -210,7 +212,7 @@ static sf_status check_list(const sf_schedule *schedule, const sf_pipe_jobs *job
         if (!(sf_pipe_hosts(pipe, task.stage, task.microbatch) >> group & 1))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
                            "group %" PRIu32 " runs %s, but does not host stage %" PRIu32
-                           " in turn %" PRIu32,
+                           " in micro-batch %" PRIu32,
                            group, name, task.stage, task.microbatch);
         uint64_t bit = UINT64_C(1) << group;
         if (seen[sf_job_of(jobs, task)] & bit)
@@ -239,7 +241,7 @@ static sf_status check_lists(const sf_schedule *schedule, const sf_pipe_jobs *jo
     return SF_OK;
 }
 
-/* "F1.0 on group 1 waits for F0.0 on group 0, which stands behind B0.0 on group 0, which ..." */
+/* "F1.0 on group 1 waits for F0.0 on group 0, which comes after B0.0 on group 0, which ..." */
 static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, sf_diag *diag)
 {
     enum { SHOWN = 16 };
@@ -261,7 +263,7 @@ static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, 
         machine = it->machine;
         if (i < times->nstuck)
             sf_buf_printf(&text, "%s %s ", i == 0 ? "" : ", which",
-                          machine == SF_BY_WAIT ? "waits for" : "stands behind");
+                          machine == SF_BY_WAIT ? "waits for" : "comes after");
     }
     sf_status status =
         sf_fail(diag, SF_EINPUT, SF_NOWHERE, "the schedule never ends: %s", text.text);

@@ -141,7 +141,7 @@ static sf_status read_task(reading *r, list *to)
     good = good && read_number(r, &it.task.stage) && read_char(r, '.') &&
            read_number(r, &it.task.microbatch) && at_token_end(r);
     if (!good)
-        return bad_word(r, start, "a task such as F0.3 (F, B or W, a stage and a turn)");
+        return bad_word(r, start, "a task such as F0.3 (F, B or W, a stage and a micro-batch)");
     it.task.pass = (sf_pass)(letter - SF_PASS_LETTERS);
     if (++r->ntasks > SF_MOST_TASKS)
         return sf_fail(r->diag, SF_EUNSUPPORTED, here(r, start), "there are more than %d tasks",
@@ -219,7 +219,7 @@ static sf_status find_sizes(const reading *r, sf_pipe *pipe)
     if ((uint64_t)r->nstages * r->nmicrobatches > r->ntasks)
         return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, 0, 0},
                        "%" PRIu32 " stages in %" PRIu32
-                       " turns have at least a task each, and there are %zu",
+                       " micro-batches have at least one task each, and there are %zu",
                        r->nstages, r->nmicrobatches, r->ntasks);
     for (uint32_t g = 0; g < r->ngroups; g++)
         if (r->lists[g].count == 0)

@@ -127,14 +127,15 @@ static sf_status check_turns(sf_schedule_kind kind, const sf_pipe *pipe, sf_diag
     const char *name = table[kind.name].name;
     if (kind.name == SF_SCHEDULE_INTERLEAVED && m % p != 0) {
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                "%s hands turns on in rounds of as many as there are groups: %" PRIu32
-                " turns are no multiple of %" PRIu32 " groups",
+                "%s passes micro-batches on in rounds of one per pipeline rank: %" PRIu32
+                " micro-batches are not a multiple of %" PRIu32 " groups",
                 name, m, p);
-        return sf_hint(diag, "take %" PRIu32 " turns, or the schedule 1f1b", (m / p + 1) * p);
+        return sf_hint(diag, "take %" PRIu32 " micro-batches, or the schedule 1f1b",
+                       (m / p + 1) * p);
     }
     if (table[kind.name].hosts == sf_host_both_ways && m < 2)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%s goes both ways, so it needs at least two turns", name);
+                       "%s goes both ways, so it needs at least two micro-batches", name);
     return SF_OK;
 }
 
@@ -145,7 +146,7 @@ static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const
     uint32_t p = pipe->ngroups, m = pipe->nmicrobatches, nshared = count_shared(pipe, shared);
     if (p == 0 || p > SF_MOST_GROUPS || m == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "a pipeline has 1 to %d groups of devices and at least one turn",
+                       "a pipeline has 1 to %d pipeline ranks and at least one micro-batch",
                        SF_MOST_GROUPS);
     if (nshared > 0 && kind.name != SF_SCHEDULE_INTERLACED)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
@@ -158,7 +159,7 @@ static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const
                        pipe->nstages - nshared);
     if ((uint64_t)pipe->nstages * m > SF_MOST_TASKS / SF_PASSES)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
+                       "%" PRIu32 " stages in %" PRIu32 " micro-batches are more than %d tasks",
                        pipe->nstages, m, SF_MOST_TASKS);
     for (uint32_t e = 0; e < pipe->nedges; e++)
         if (pipe->edges[e].from >= pipe->edges[e].to || pipe->edges[e].to >= pipe->nstages)

@@ -310,7 +310,7 @@ static void warn_loop(const cutting *c, double share, sf_diag *diag)
             "stages: this loop or branch stays as one node, which cannot be cut, and takes %.1f "
             "times as long as a stage should",
             c->time[longest] / share);
-    sf_hint(diag, "unroll it, with option unroll, where the number of its turns is known");
+    sf_hint(diag, "unroll it, with --unroll, if its trip count is known");
 }
 
 static double find_share(const cutting *c)

@@ -78,10 +78,11 @@ static sf_status check_patterns(const scoping *s)
         }
         if (s->begun[p])
             continue;
-        sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE,
-                "stages: all of \"%s\" comes behind what begins a later stage, so that stage %u "
-                "is empty",
-                s->patterns[p], p + 1);
+        sf_fail(
+            s->diag, SF_EUSAGE, SF_NOWHERE,
+            "stages: all of \"%s\" comes after the beginning of a later stage, so that stage %u "
+            "is empty",
+            s->patterns[p], p + 1);
         return sf_hint(s->diag, "name scopes in the order in which they are computed");
     }
     return SF_OK;

@@ -272,10 +272,10 @@ static const struct row {
     apply_fn *applying[MOST_COOKS];
 } rows[] = {
     {{"dp", "the batch over axis data"}, {"data"}, {apply_dp}},
-    {{"zero1", "dp, with optimizer state in pieces"}, {"data"}, {apply_zero1}},
-    {{"zero2", "zero1, with gradients in pieces"}, {"data"}, {apply_zero2}},
-    {{"zero3", "zero2, with parameters in pieces"}, {"data"}, {apply_zero3}},
-    {{"zero1-between", "zero1, with parameters in pieces between steps"},
+    {{"zero1", "dp, with sharded optimizer state"}, {"data"}, {apply_zero1}},
+    {{"zero2", "zero1, with sharded gradients"}, {"data"}, {apply_zero2}},
+    {{"zero3", "zero2, with sharded parameters"}, {"data"}, {apply_zero3}},
+    {{"zero1-between", "zero1, with parameters sharded between steps"},
      {"data"},
      {apply_zero1_between}},
     {{"megatron", "pairs of products by columns and rows over axis model"},

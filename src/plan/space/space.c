@@ -40,8 +40,7 @@ static sf_status check_recompute(const sf_said_trans *said, sf_diag *diag)
 {
     if (said->parts != 1)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "trans: what is computed again is not cut: it is 1 part, not %d",
-                       said->parts);
+                       "trans: recomputed ops are not split: parts must be 1, not %d", said->parts);
     return SF_OK;
 }
 
@@ -115,7 +114,7 @@ static sf_status take_devices(const sf_space *space, const sf_said_assign *said,
                            "assign: there is no device %d: they are numbered from 0 to %d",
                            sorted[i], space->devices - 1);
         if (i > 0 && sorted[i] == sorted[i - 1])
-            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "assign: device %d stands there twice",
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "assign: device %d is listed twice",
                            sorted[i]);
     }
     return SF_OK;
@@ -126,7 +125,7 @@ sf_status sf_space_add_assign(sf_space *space, const sf_said_assign *said, sf_di
     sf_arena scratch = {0};
     sf_ops ops;
     if (said->count < 1 || !said->devices)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "assign: ops are placed on a device at least");
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "assign: expected at least one device");
     if (said->microbatch < SF_EVERY || said->microbatch >= SF_MOST_TASKS)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "assign: there is no micro-batch %d",
                        said->microbatch);

@@ -1,4 +1,4 @@
-/* A graph as one looks for something in it: past barriers, into loops and branches, and with what is computed again known to be the
+/* A graph as one looks for something in it: past barriers, into loops and branches, and with recompute known to be the
  * same. */
 #ifndef SF_PROG_ATTENTION_GRAPH_VIEW_H
 #define SF_PROG_ATTENTION_GRAPH_VIEW_H

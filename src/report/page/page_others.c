@@ -173,7 +173,7 @@ static sf_page_other this_plan(const sf_page *page)
                            .chosen = true};
 }
 
-/* Every way in every number of turns; the plan is one of them, or stands behind them. */
+/* Every way in every number of turns; the plan is one of them, or comes after them. */
 static sf_status find_frontier(sf_page *page)
 {
     bool listed = false;
@@ -231,6 +231,6 @@ sf_status sf_page_find_others(sf_page *page)
         take_alternatives(page, predicted);
         return SF_OK;
     }
-    page->recipes_from = "recipes as they are, priced on this cluster";
+    page->recipes_from = "recipes as they are, simulated on this cluster";
     return price_recipes(page);
 }

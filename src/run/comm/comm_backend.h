@@ -1,4 +1,4 @@
-/* What stands behind comm.h: the table of a kind, and what all kinds share.
+/* What comes after comm.h: the table of a kind, and what all kinds share.
  *
  * comm.c checks, copies and counts transfers, finds groups and does what concerns nobody else; a kind
  * moves the data. A kind puts sf_comm first in its own struct, and sf_request first in its requests.

@@ -83,7 +83,7 @@ typedef struct sf_device_table {
     sf_status (*stream)(sf_device *d, sf_lane lane, sf_diag *diag, void **out);
     sf_status (*ended)(sf_device *d, sf_lane lane, sf_diag *diag, bool *out);
 
-    /* Mark number `index`, of at most `count`, stands behind the work of the lane so far; when that work is waited for, `when` says
+    /* Mark number `index`, of at most `count`, comes after the work of the lane so far; when that work is waited for, `when` says
      * for each mark how many seconds after the first it was done. */
     sf_status (*mark)(sf_device *d, sf_lane lane, size_t index, size_t count, sf_diag *diag);
     sf_status (*when)(sf_device *d, size_t count, double *seconds, sf_diag *diag);

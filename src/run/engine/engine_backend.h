@@ -1,4 +1,4 @@
-/* What stands behind an engine: one table of functions per kind. */
+/* What comes after an engine: one table of functions per kind. */
 #ifndef SF_RUN_ENGINE_ENGINE_BACKEND_H
 #define SF_RUN_ENGINE_ENGINE_BACKEND_H
 

@@ -105,9 +105,10 @@ sf_status sf_check_room(const sf_program *p, const sf_room *room, sf_diag *diag)
             sf_text_bytes((double)(fits_device ? room->memory : room->device)).at);
     sf_buf_free(&text);
     return sf_hint(
-        diag, fits_device ? "split it over more ranks, or its state as well, as recipe zero3 does"
-                          : "of a plan, --passes offload moves what does not fit to the host; or "
-                            "split it over more ranks, or its state as well, as recipe zero3 does");
+        diag, fits_device
+                  ? "split it over more ranks, or its state as well, as recipe zero3 does"
+                  : "of a plan, --passes offload moves tensors that do not fit to the host; or "
+                    "split it over more ranks, or its state as well, as recipe zero3 does");
 }
 
 sf_status sf_fail_room(const sf_program *p, const sf_room *room, int64_t bytes, sf_diag *diag)

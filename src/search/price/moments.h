@@ -16,7 +16,7 @@ static inline uint32_t sf_moment(uint32_t inst, uint32_t part)
 /* The instruction that first wants what is moved; ninsts for a result of the step. */
 uint32_t sf_reading_inst(const sf_efforts *efforts, const sf_resharding *reshard);
 
-/* By move: when it takes place. One that starts early stands behind what makes its operand, another before who wants it
+/* By move: when it takes place. One that starts early comes after what makes its operand, another before who wants it
  * first; but a gather goes ahead, as in programs (prog/order.c): when the collective before it is wanted, unless it is
  * wanted earlier itself. `is_second`, by node: it is of the second half of its instruction. In the arena. */
 const uint32_t *sf_find_moments(const sf_efforts *efforts, const sf_reshards *reshards,

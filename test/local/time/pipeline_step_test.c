@@ -595,7 +595,7 @@ static void test_models(void **state)
     }
 }
 
-/* The same, split inside of groups, and with what is computed again. */
+/* The same, split inside of groups, and with recompute. */
 static void test_models_are_split_in_groups(void **state)
 {
     (void)state;

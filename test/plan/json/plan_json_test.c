@@ -127,7 +127,8 @@ static const struct {
     const char *after, *from, *to, *says;
 } changes[] = {
     {"", "sheaf plan", "another plan", "plan.json: error: this is no plan"},
-    {"", "\"version\": 2", "\"version\": 1", "a version that this build does not read"},
+    {"", "\"version\": 3", "\"version\": 2",
+     "this plan file has version 2, and this build reads version 3"},
     {"\"step\"", ": \"", ": \"0", "plan.json:4:11: error: the plan is for another step"},
     {"", "\"step\"", "\"stop\"", "the plan has no \"step\""},
     {"\"order\"", ": \"", ": \"0", "the plan is for another text of this step"},

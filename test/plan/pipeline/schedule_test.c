@@ -292,14 +292,14 @@ static void test_numbers_that_do_not_suit_are_refused(void **state)
         uint32_t p, m, more; /* stages */
         const char *message;
     } wrong[] = {
-        {"interleaved:2", 4, 6, 0, "6 turns are no multiple of 4 groups"},
-        {"interleaved:2", 4, 2, 0, "take 4 turns, or the schedule 1f1b"},
+        {"interleaved:2", 4, 6, 0, "6 micro-batches are not a multiple of 4"},
+        {"interleaved:2", 4, 2, 0, "take 4 micro-batches, or the schedule 1f1b"},
         {"1f1b", 4, 4, 1, "1f1b on 4 groups has 4 stages, not 5"},
         {"1f1b", 0, 4, 1, "1 to 64 groups"},
         {"1f1b", 65, 4, 0, "1 to 64 groups"},
         {"1f1b", 4, 0, 0, "at least one turn"},
         {"1f1b", 64, 100000, 0, "more than 1048576 tasks"},
-        {"chimera", 4, 1, 0, "at least two turns"},
+        {"chimera", 4, 1, 0, "at least two micro-batches"},
         {"interlaced", 4, 4, 1, "has 4 stages besides those that all share, not 5"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
@@ -405,8 +405,8 @@ static void test_text_that_is_wrong_is_refused_where_it_is(void **state)
         {"# nothing\n\n0:\n", "there are no tasks"},
         {"0: F0.0 X0.1", "x.txt:1:9: error: expected a task such as F0.3"},
         {"0: F0.0\n  1: F1,0", "x.txt:2:6: error: expected a task"},
-        {"0: F0.0x",
-         "1:4: error: expected a task such as F0.3 (F, B or W, a stage and a turn), not \"F0.0x\""},
+        {"0: F0.0x", "1:4: error: expected a task such as F0.3 (F, B or W, a stage and a "
+                     "micro-batch), not \"F0.0x\""},
         {"0: F0.", "1:4: error: expected a task"},
         {"0: F.0", "1:4: error: expected a task"},
         {"0: F99999999999999999999.0", "1:4: error: expected a task"},
@@ -421,12 +421,14 @@ static void test_text_that_is_wrong_is_refused_where_it_is(void **state)
         {"0: F0.0 F1.0\nedges: 0>2",
          "x.txt:2:1: error: the edge 0>2 is to or from a stage without tasks"},
         {"0: F0.0 F0.1 F0.0", "1:14: error: F0.0 stands at column 4 of this list already"},
-        {"0: F0.500000", "1 stages in 500001 turns have at least a task each, and there are 1"},
-        {"0: F0.0 F1.1 F1.0", "2 stages in 2 turns have at least a task each, and there are 3"},
+        {"0: F0.500000",
+         "1 stages in 500001 micro-batches have at least one task each, and there are 1"},
+        {"0: F0.0 F1.1 F1.0",
+         "2 stages in 2 micro-batches have at least one task each, and there are 3"},
         {"0: F0.0 B0.0 F0.1", "group 0 does not run B0.1, which it hosts"},
         {"0: F0.0 F1.0\n1: F0.0 B0.0", "group 0 does not run B0.0, which it hosts"},
         {"0: F1.0 F0.0",
-         "F0.0 on group 0 stands behind F1.0 on group 0, which waits for F0.0 on group 0"},
+         "F0.0 on group 0 comes after F1.0 on group 0, which waits for F0.0 on group 0"},
         {"0: F0.0 F1.0\nedges: 0>1 1>0", "waits for"},
         {"0: F0.0 F1.0\nedges: 0>0", "F0.0 on group 0 waits for F0.0 on group 0"},
     };
@@ -455,8 +457,8 @@ static void test_a_circle_is_told_with_its_tasks(void **state)
                      SF_EINPUT);
     assert_non_null(
         strstr(sf_diag_text(diag, 0),
-               "B0.0 on group 0 waits for B1.0 on group 1, which stands behind F1.1 on group 1, "
-               "which waits for F0.1 on group 0, which stands behind B0.0 on group 0"));
+               "B0.0 on group 0 waits for B1.0 on group 1, which comes after F1.1 on group 1, "
+               "which waits for F0.1 on group 0, which comes after B0.0 on group 0"));
     sf_diag_free(diag);
     sf_arena_free(&arena);
 }

@@ -212,7 +212,7 @@ static void test_scopes_begin_stages(void **state)
     static const struct {
         const char *scopes, *says;
     } wrong[] = {{"layer_7", "\"layer_7\" is no scope of the forward pass"},
-                 {"layer_1,layer_0", "comes behind what begins a later stage"},
+                 {"layer_1,layer_0", "comes after the beginning of a later stage"},
                  {"layer_1,layer_1", "\"layer_1\" cannot begin two stages"}};
     for (int w = 0; w < 3; w++) {
         assert_int_equal(sf_cut_by_scopes(graph, wrong[w].scopes, &arena, diag, &forward, &count),

@@ -287,9 +287,9 @@ static void test_what_cannot_be_is_refused(void **state)
         {2, PIPE "order layer_0 F 0 -1 layer_0 B 0 0", "no round -1"},
         {2, PIPE "order layer_9 F 0 0 layer_0 B 0 0", "\"layer_9\" matches no op"},
         {2, PIPE "order layer_0 B 0 0 layer_0 F 0 0",
-         "the order goes in a circle: F0.0 (layer_0) is said to come behind B0.0 (layer_0), which "
+         "the order goes in a circle: F0.0 (layer_0) is ordered after B0.0 (layer_0), which "
          "needs what is made by"},
-        {2, PIPE "order layer_0 F 0 0 layer_0 F 0 0", "F0.0 (layer_0) is said to come behind F0.0"},
+        {2, PIPE "order layer_0 F 0 0 layer_0 F 0 0", "F0.0 (layer_0) is ordered after F0.0"},
         /* a circle by way of the other device */
         {2, PIPE "order layer_0 B 0 0 layer_0 F 1 0; order layer_1 F 1 0 layer_1 B 0 0",
          "the order goes in a circle"},

@@ -257,7 +257,7 @@ static void test_weighs_sizes(void **state)
 }
 
 /* In turns of the batch, which are a loop, and where layers are computed again, behind barriers: every layer, with its gradients, of
- * what is computed again. */
+ * recompute. */
 static void test_finds_in_time(void **state)
 {
     (void)state;

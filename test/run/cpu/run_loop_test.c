@@ -81,7 +81,7 @@ static void run_example(example *e, sf_threads *threads)
     sf_loop_run(&e->loop, NULL, (sf_pointers){in, out}, scratch, threads);
 }
 
-/* Parts whose registers were written: the first constant stands behind the register that is loaded. */
+/* Parts whose registers were written: the first constant comes after the register that is loaded. */
 static int count_touched(const example *e, int parts)
 {
     const char *scratch = e->scratch + (ALIGN - (uintptr_t)e->scratch % ALIGN) % ALIGN;

@@ -101,7 +101,7 @@ static const trial trials[] = {
     {"a branch inside", STEP(TIMES("5"), BRANCH), 5, false, 5},
 };
 
-/* Loops stay; of what is not known option turns says something else than what is. */
+/* Loops stay; of what is not known option assume-trip-count says something else than what is. */
 static const sf_load_options options = {.unroll = -1, .assume_trip_count = 7};
 
 static sf_graph *load(const char *text)

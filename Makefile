@@ -12,6 +12,11 @@ check:
 	scripts/install-deps
 	scripts/check
 
+# The long version of all checks: every test in full, all tests with sanitizers, sweeps, soaks, fuzzing. Several hours.
+nightly:
+	scripts/install-deps --nightly
+	scripts/check --nightly
+
 bench: all
 	scripts/bench
 
@@ -22,8 +27,8 @@ beside: all
 # Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle; then kills
 # ranks for SOAK_SECONDS (600 unless set); then kills, stops and corrupts training at random for as long.
 soak: all
-	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run/cpu/device_test
-	SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
+	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run_tests cpu/device
+	SHEAF_NIGHTLY=1 SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
 		test/cli/split_kill.sh || test $$? -eq 77
 	scripts/soak $${SOAK_SECONDS:-600}
 
@@ -57,7 +62,7 @@ verify-sweep: all
 
 # How often verifying is wrong: false alarms over hundreds of good splits, and mistakes that pass.
 alarms: all
-	build/test/api/verify/alarms_test --all
+	build/test/api_tests verify/alarms --all
 
 # Exports some hundred small steps as people write them with JAX, and takes them through the command: zoo/README.md.
 zoo: all
@@ -81,4 +86,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo docs install fuzz format clean
+.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep verify-sweep alarms zoo docs install fuzz format clean

@@ -1,11 +1,22 @@
-# test/FOLDER/NAME_test.c becomes the ctest test FOLDER/NAME, linked with the static library, with
-# cmocka and with what test/support holds. test/cli/NAME.sh becomes cli/NAME; it exits with 77 to
-# say that it was skipped. All run in the root of the source tree. Tests in C that take more than
-# SF_SLOW seconds and scripts of more than SF_SLOW_SCRIPT carry the label "slow": ctest -LE slow leaves them out. Scripts
-# sooner, for they run whole commands, and most of what these do they do again and again on the same few steps.
+# The files test/FOLDER/**/NAME_test.c become one program, build/test/FOLDER_tests, linked with the static library, with
+# cmocka and with test/support. Each file is one ctest test, FOLDER/**/NAME, and a process of its own:
+# "build/test/FOLDER_tests NAME". Each keeps its main: support/rename_main.h gives it another name, and a driver made here
+# from support/driver.c.in calls it. test/cli/NAME.sh becomes cli/NAME; it exits with 77 to
+# say that it was skipped. All run in the root of the source tree.
+#
+# Label "nightly", of what is left to `make nightly` whole: ctest -LE nightly is what `make check` runs. Other tests have a
+# short version and a long one, which SHEAF_NIGHTLY=1 in the environment asks for (test/support/sanitized.h, cli.sh).
+# Label "slow", of tests in C of more than SF_SLOW seconds and scripts of more than SF_SLOW_SCRIPT: the check does not run
+# them with sanitizers. Scripts sooner, for they run whole commands, and most of what these do they do again and again on
+# the same few steps.
 
-set(SF_SLOW 15)
-set(SF_SLOW_SCRIPT 5)
+set(SF_SLOW 5)
+set(SF_SLOW_SCRIPT 2)
+
+# Steps that are looked for beside the source tree, browsers, soaks, machines that are kept busy.
+set(SF_NIGHTLY
+    cli/cuda_calibrate cli/docs_site cli/interlaced cli/plan_large cli/plan_sweep cli/recycling cli/report_browser cli/shared_prices
+    cli/shared_programs cli/shared_steps cli/soak cli/wait_busy run/cuda/attention_plain)
 
 # Never slow: what sanitizers are for. Files that mean harm, and one script of whole commands on ranks.
 set(SF_NEVER_SLOW cli/bombs cli/split)
@@ -92,35 +103,50 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
         sf_add_test(support/leaking test_support_leaking)
         set_tests_properties(support/leaking PROPERTIES PASS_REGULAR_EXPRESSION "1 byte.s. leaked in 1 allocation")
     endif()
+    set(folders)
     foreach(source IN LISTS test_sources)
         cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/test OUTPUT_VARIABLE path)
         string(REGEX REPLACE "_test\\.c$" "" name ${path})
-        string(REPLACE "/" "_" target test_${name})
-        cmake_path(GET path PARENT_PATH folder)
-        cmake_path(GET path STEM output)
-        add_executable(${target} ${source} ${leak_objects})
-        target_link_libraries(${target} PRIVATE ${test_libraries})
-        set_target_properties(${target} PROPERTIES
-            OUTPUT_NAME ${output}
-            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/${folder})
-        sf_add_test(${name} ${target})
+        string(REGEX REPLACE "/.*" "" folder ${path})
+        cmake_path(RELATIVE_PATH name BASE_DIRECTORY ${folder} OUTPUT_VARIABLE file)
+        string(MAKE_C_IDENTIFIER "test_main_${name}" main)
+        list(APPEND folders ${folder})
+        list(APPEND sources_${folder} ${source})
+        string(APPEND declarations_${folder} "int ${main}(void);\n")
+        string(APPEND table_${folder} "    {\"${file}\", ${main}},\n")
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS TEST_MAIN=${main})
+        sf_add_test(${name} test_${folder} ${file})
+    endforeach()
+    list(REMOVE_DUPLICATES folders)
+    foreach(folder IN LISTS folders)
+        set(driver ${CMAKE_BINARY_DIR}/test/${folder}_tests.c)
+        set(TEST_DECLARATIONS "${declarations_${folder}}")
+        set(TEST_TABLE "${table_${folder}}")
+        configure_file(test/support/driver.c.in ${driver} @ONLY)
+        add_executable(test_${folder} ${driver} ${sources_${folder}} ${leak_objects})
+        set_property(SOURCE ${sources_${folder}} APPEND PROPERTY
+            COMPILE_OPTIONS -include ${CMAKE_SOURCE_DIR}/test/support/rename_main.h)
+        target_link_libraries(test_${folder} PRIVATE ${test_libraries})
+        set_target_properties(test_${folder} PROPERTIES
+            OUTPUT_NAME ${folder}_tests
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
     endforeach()
     # What is declared of NCCL is held against its header, where that is there.
     find_path(SF_NCCL_INCLUDE nccl.h PATHS /usr/local/cuda/include)
     find_path(SF_CUDA_INCLUDE cuda_runtime.h PATHS /usr/local/cuda/include)
     mark_as_advanced(SF_NCCL_INCLUDE SF_CUDA_INCLUDE)
-    add_dependencies(test_run_cuda_nccl sheaf_fake_nccl)
-    target_sources(test_run_cuda_convolve PRIVATE test/emulator/emulate_conv.c)
+    add_dependencies(test_run sheaf_fake_nccl)
+    target_sources(test_run PRIVATE test/emulator/emulate_conv.c)
     if(SF_NCCL_INCLUDE AND SF_CUDA_INCLUDE)
-        target_include_directories(test_run_cuda_nccl SYSTEM PRIVATE ${SF_NCCL_INCLUDE} ${SF_CUDA_INCLUDE})
-        target_compile_definitions(test_run_cuda_nccl PRIVATE SF_HAVE_NCCL_H=1)
+        set_property(SOURCE test/run/cuda/nccl_test.c APPEND PROPERTY COMPILE_OPTIONS
+            -isystem ${SF_NCCL_INCLUDE} -isystem ${SF_CUDA_INCLUDE} -DSF_HAVE_NCCL_H=1)
     endif()
     # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
-    sf_add_test(run/cuda/device test_run_cpu_device)
+    sf_add_test(run/cuda/device test_run cpu/device)
     set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
-        "${test_environment};SHEAF_CUDA=${emulator};SHEAF_DEVICE_ENGINE=cuda;SHEAF_DEVICE_CASES=12")
+        "${test_environment};SHEAF_CUDA=${emulator};SHEAF_DEVICE_ENGINE=cuda")
     # Attention also as GPUs without groups of warps compute it.
-    sf_add_test(run/cuda/attention_plain test_run_cuda_attention)
+    sf_add_test(run/cuda/attention_plain test_run cuda/attention)
     set_tests_properties(run/cuda/attention_plain PROPERTIES ENVIRONMENT
         "${test_environment};SHEAF_CUDA=${emulator},sm_80")
 elseif(test_sources)
@@ -144,6 +170,12 @@ elseif(cli_tests)
     message(NOTICE "no bash or no command line: the tests in test/cli are not registered")
 endif()
 
+foreach(name IN LISTS SF_NIGHTLY)
+    if(TEST ${name})
+        set_property(TEST ${name} APPEND PROPERTY LABELS nightly)
+    endif()
+endforeach()
+
 foreach(name IN LISTS SF_ALONE)
     if(TEST ${name})
         set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
@@ -166,7 +198,7 @@ foreach(line IN LISTS lines)
             set(most ${SF_SLOW_SCRIPT})
         endif()
         if(seconds GREATER most AND NOT name IN_LIST SF_NEVER_SLOW)
-            set_tests_properties(${name} PROPERTIES LABELS slow)
+            set_property(TEST ${name} APPEND PROPERTY LABELS slow)
         endif()
     endif()
 endforeach()

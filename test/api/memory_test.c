@@ -116,7 +116,7 @@ static void test_each_allocation(void **state)
         long last = 0, gap = 1;
         for (long n = 0; run_with(graph, plan, victim, n); n += gap) {
             last = n;
-            gap = 1 + n / (test_sanitized() ? 4 : 16);
+            gap = 1 + n / (test_short() ? 4 : 16);
         }
         assert_true(last > 100);
     }

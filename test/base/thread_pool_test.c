@@ -115,7 +115,7 @@ static void test_falling_asleep(void **state)
 {
     (void)state;
     sf_threads *threads = sf_threads_new(2);
-    int jobs = test_sanitized() ? 10000 : 100000;
+    int jobs = test_short() ? 10000 : 100000;
     alarm(120);
     for (int job = 0; job < jobs; job++) {
         rest(job * 7 % 9000);

@@ -6,12 +6,8 @@ set -u
 margin=0.014 # of --margin, and what axes count for
 
 clusters=(1x4xCPU 4xH100)
-archive=$SHEAF_SOURCE/../shared/data/jax/micro.tar.xz
-if [ -f "$archive" ] && [ -z "${SHEAF_SANITIZE:-}" ]; then
-    tar xJf "$archive" -C "$work"
-else
-    archive=
-fi
+nightly || clusters=(1x4xCPU)
+micro=$SHEAF_SOURCE/test/data/micro
 
 number() { sed -n "s/^  \"$1\": \([0-9.e+-]*\),*\$/\1/p" "$work/out"; }
 
@@ -32,6 +28,7 @@ check_bounds() {
 fixed=("--stages 1" "--stages 2" "--stages 4" "--stages 4 --schedule zb-v" "--stages 2 --micro-batches 1"
     "--micro-batches 1" "--micro-batches 2" "--micro-batches 4" "--schedule zb-h1" "--recipes"
     "--recipes -M data=2,model=2" "-M data=4" "-O2")
+nightly || fixed=("--stages 1" "--stages 2" "--stages 2 --micro-batches 1" "--micro-batches 2" "--recipes" "-O2")
 by_hand=("-r dp -n 4" "-r zero1 -n 4" "-r zero1 -M data=2,model=2" "-r megatron -n 4"
     "-M pipe=4 --stages 4 --micro-batches 1" "-M pipe=4 --stages 4 --micro-batches 2"
     "-M pipe=2,data=2 -r dp --stages 2 --micro-batches 1" "-M pipe=2,data=2 -r zero1 --stages 4 --schedule zb-v --micro-batches 1")
@@ -57,17 +54,17 @@ beat() {
         at_most "$free" "$(number seconds)" $margin "$name: the free plan is slower than pin $options"
         count=$((count + 1))
     done
-    [ $count -gt 10 ] || fail "$name: only $count plans to compare with"
+    [ $count -gt 8 ] || fail "$name: only $count plans to compare with"
 }
 
 for cluster in "${clusters[@]}"; do
     beat "$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir" "$cluster"
 done
 # Other steps, each on one of the clusters.
-if [ -n "$archive" ]; then
-    beat "$work/micro/mlp-micro.stablehlo.mlir" "${clusters[0]}"
-    beat "$work/micro/llama-micro.stablehlo.mlir" "${clusters[1]}"
-    beat "$work/micro/gpt-bf16-micro.stablehlo.mlir" "${clusters[1]}"
+if nightly && "$SHEAF_BIN" version | grep '^lzma: in' >/dev/null; then
+    beat "$micro/mlp-micro.stablehlo.mlir.xz" "${clusters[0]}"
+    beat "$micro/llama-micro.stablehlo.mlir.xz" "${clusters[1]}"
+    beat "$micro/gpt-bf16-micro.stablehlo.mlir.xz" "${clusters[1]}"
 fi
 
 [ "$failures" -eq 0 ]

@@ -5,11 +5,9 @@ set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 
-# Of the micro steps that come with the shared data, where they are.
 steps=("$step")
-archive=$SHEAF_SOURCE/../shared/data/jax/micro.tar.xz
-if [ -e "$archive" ] && tar -C "$work" -xf "$archive" 2>/dev/null; then
-    steps+=("$work"/micro/{moe,mlp,bert,t5}-micro.stablehlo.mlir)
+if nightly && "$SHEAF_BIN" version | grep '^lzma: in' >/dev/null; then
+    steps+=("$SHEAF_SOURCE"/test/data/micro/{moe,mlp,bert,t5}-micro.stablehlo.mlir.xz)
 fi
 names=
 for one in "${steps[@]}"; do

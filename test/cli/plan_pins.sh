@@ -24,9 +24,9 @@ along() {
     layout "$2" | sed 's/S(\([0-9]\),[0-9]*)/S(\1)/g; s/[][ ]//g' | cut -d, -f"$(place "$1")"
 }
 
-# With sanitizers, one way to search will do.
+# In the short version, one way to search will do.
 ways=("" "--recipes" "-O2" "-M data=2,model=2")
-[ -z "${SHEAF_SANITIZE:-}" ] || ways=("-O2")
+nightly || ways=("-M data=2,model=2")
 for options in "${ways[@]}"; do
     read -ra more <<<"$options"
 

@@ -386,7 +386,7 @@ static void run_case(drawn *d, int number)
 static void test_random_programs(void **state)
 {
     (void)state;
-    const int cases = test_sanitized() ? 30 : 150;
+    const int cases = test_short() ? 30 : 150;
     drawn d = {.random = {.key = 31}, .diag = sf_diag_new()};
     assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", d.diag, &d.clusters[0]), SF_OK);
     d.clusters[1] = test_slow_links(4, 1e9);
@@ -395,9 +395,9 @@ static void test_random_programs(void **state)
     print_message("%d runs, %d made fit, %d with copies, %d in turns, mistakes found in %d\n",
                   d.runs, d.tight, d.offloads, d.cut, d.found);
     print_message("prefetch hides %.0f %% of what could be hidden\n", 100 * d.hidden / d.hideable);
-    assert_true(test_sanitized() || (d.hideable > 0 && d.hidden > 0.8 * d.hideable));
+    assert_true(test_short() || (d.hideable > 0 && d.hidden > 0.8 * d.hideable));
     assert_true(d.runs > cases * 2 / 3 && d.tight > cases / 30 && d.offloads > cases / 30);
-    assert_true(d.cut > cases / 30 || test_sanitized()); /* few have such a product */
+    assert_true(d.cut > cases / 30 || test_short()); /* few have such a product */
     assert_true(d.found > d.runs / 2);
     sf_cluster_free(d.clusters[0]);
     sf_cluster_free(d.clusters[1]);

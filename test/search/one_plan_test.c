@@ -101,13 +101,11 @@ static void test_one_plan(void **state)
 {
     (void)state;
     for (int i = 0; test_steps[i]; i++) {
-        answer plain = {.graph = test_step(test_steps[i])};
-        if (test_sanitized() && plain.graph->nnodes > SMALL) {
-            sf_graph_free(plain.graph);
+        if (test_short() && i % 11 != 0)
             continue;
-        }
+        answer plain = {.graph = test_step(test_steps[i])};
         search(&plain, test_steps[i]);
-        for (int k = 1; k <= (plain.graph->nnodes > SMALL ? 1 : 2); k++) {
+        for (int k = 1; k <= (plain.graph->nnodes > SMALL || test_short() ? 1 : 2); k++) {
             const char *form = k % 2 ? "hlo" : "stablehlo.mlir";
             char what[100];
             snprintf(what, sizeof what, "%s, %s, shuffle %d", test_steps[i], form, k);

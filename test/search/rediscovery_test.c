@@ -220,13 +220,11 @@ static void test_strong_scaling(void **state)
 }
 
 /* Less memory: ZeRO, on the large tensors alone, and never on fewer of them with less memory. (Gathers go on beside what is
- * computed, so to split all of them costs little more than to split some.) With sanitizers, test/cli/plan.sh does the
+ * computed, so to split all of them costs little more than to split some.) In the short version, test/cli/plan.sh does the
  * like for a smaller step. */
 static void test_less_memory(void **state)
 {
     (void)state;
-    if (test_sanitized())
-        skip();
     static const int64_t limits[] = {1000, 720, 660};
     enum { LIMITS = sizeof limits / sizeof *limits, SMALL = 64 /* times less than the largest */ };
     const double NEARLY =
@@ -257,12 +255,10 @@ static void test_less_memory(void **state)
     unload(&f);
 }
 
-/* By their prices all plans take more than this; what is lowered does not. With sanitizers as above. */
+/* By their prices all plans take more than this; what is lowered does not. In the long version, as above. */
 static void test_price_too_high(void **state)
 {
     (void)state;
-    if (test_sanitized())
-        skip();
     const int64_t limit = INT64_C(675) << 20;
     finding f;
     load("gpt-batch", &f);
@@ -279,8 +275,6 @@ static void test_price_too_high(void **state)
 static void test_more_memory(void **state)
 {
     (void)state;
-    if (test_sanitized())
-        skip();
     static const struct {
         bool in_space;
         int64_t limit; /* MiB */
@@ -333,10 +327,16 @@ static void test_margin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_long_sequence),  cmocka_unit_test(test_megatron),
-        cmocka_unit_test(test_strong_scaling), cmocka_unit_test(test_less_memory),
-        cmocka_unit_test(test_price_too_high), cmocka_unit_test(test_more_memory),
+        cmocka_unit_test(test_long_sequence),
+        cmocka_unit_test(test_megatron),
+        cmocka_unit_test(test_strong_scaling),
         cmocka_unit_test(test_margin),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest of_memory[] = {
+        cmocka_unit_test(test_less_memory),
+        cmocka_unit_test(test_price_too_high),
+        cmocka_unit_test(test_more_memory),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + (test_short() ? 0 : cmocka_run_group_tests(of_memory, NULL, NULL));
 }

@@ -28,3 +28,6 @@ says_like() { grep -qE -e "$1" "$work/out" || fail "standard output has no line 
 warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
 warns_not() { ! grep -qF -e "$1" "$work/err" || fail "standard error has '$1'"; }
 silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
+
+# Whether to run the long version, of `make nightly`. With sanitizers always the short one.
+nightly() { [ -n "${SHEAF_NIGHTLY:-}" ] && [ -z "${SHEAF_SANITIZE:-}" ]; }

@@ -9,6 +9,10 @@
 /* The micro steps, by name; NULL at the end. */
 extern const char *const test_steps[];
 
+/* Whether step `i` of these is one of the short version of a test (support/sanitized.h): one in three, a decoder, one with
+ * remat, one of another family of decoders, an encoder with a decoder, and the Evoformer. */
+bool test_takes(int i);
+
 /* A micro step. Skips the running test where such files cannot be read. */
 sf_graph *test_step(const char *name);
 

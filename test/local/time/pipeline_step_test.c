@@ -597,7 +597,7 @@ static void test_models(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         sf_graph *graph = test_step(names[i]);
         for (int k = 0; k < SCHEDULES; k++) {
-            if (test_sanitized() && ((size_t)k + i) % 2)
+            if (test_short() && ((size_t)k + i) % 2)
                 continue;
             sf_plan_spec options = {.size = sizeof options,
                                     .stages = k == 2 || k == 4 ? "4" : "2",

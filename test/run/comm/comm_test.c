@@ -708,7 +708,7 @@ static void test_conformance(void **state)
 {
     (void)state;
     static const int sizes[] = {1, 2, 3, 8};
-    for (int i = 0; i < (test_sanitized() ? 3 : 4); i++)
+    for (int i = 0; i < (test_short() ? 3 : 4); i++)
         run_threads(sizes[i], 0, suite_all);
 }
 
@@ -729,7 +729,7 @@ static void test_failures(void **state)
     static suite *const cases[] = {fail_timeout,  fail_abort, fail_leave,
                                    fail_mismatch, fail_drop,  fail_memory};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int size = 2; size <= 8; size += 3)
+        for (int size = 2; size <= 8; size += test_short() ? 6 : 3)
             run_threads(size, 0.5, cases[i]);
 }
 
@@ -879,10 +879,10 @@ static int run_mpi(const char *name)
     return 2;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], "mpi") == 0)
-        return run_mpi(argv[2]);
+    if (test_argv[0] && strcmp(test_argv[0], "mpi") == 0)
+        return run_mpi(test_argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worlds),
         cmocka_unit_test(test_conformance),

@@ -142,7 +142,7 @@ static void test_orders(void **state)
         drawn *d = SF_NEW(&arena, drawn);
         sf_comings comings[RANKS];
         device devices[RANKS] = {0};
-        bool found[RANKS];
+        bool found[RANKS] = {0};
         draw_programs(&seed, d);
         for (int r = 0; r < d->nranks; r++)
             list_comings(d, r, &comings[r], &arena);

@@ -19,6 +19,7 @@
 #include "op/util.h"
 #include "support/draw.h"
 #include "support/run.h"
+#include "support/sanitized.h"
 
 enum { CASES = 6, MOST_ELEMENTS = 3000, STEPS = 2 };
 
@@ -76,7 +77,8 @@ static void compile_cases(void)
     sf_diag *diag = sf_diag_new();
     want("cc");
     for (int op = 0; op < SF_OP_COUNT; op++)
-        for (uint32_t seed = 0; seed < CASES && is_of_loops((sf_opcode)op); seed++) {
+        for (uint32_t seed = 0; seed < (uint32_t)test_rounds(CASES) && is_of_loops((sf_opcode)op);
+             seed++) {
             test_case c;
             sf_graph *graph = draw_graph(&c, (sf_opcode)op, seed);
             sf_program *program = test_lower(graph);
@@ -85,7 +87,7 @@ static void compile_cases(void)
             sf_graph_free(graph);
             test_case_free(&c);
         }
-    assert_true(module.nkernels > 100);
+    assert_true(module.nkernels > (test_short() ? 30 : 100));
     if (sf_natives_load(&module, diag) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);
@@ -139,7 +141,8 @@ static void test_ops(void **state)
     (void)state;
     compile_cases();
     for (int op = 0; op < SF_OP_COUNT; op++)
-        for (uint32_t seed = 0; seed < CASES && is_of_loops((sf_opcode)op); seed++) {
+        for (uint32_t seed = 0; seed < (uint32_t)test_rounds(CASES) && is_of_loops((sf_opcode)op);
+             seed++) {
             test_case c;
             char what[64];
             sf_graph *graph = draw_graph(&c, (sf_opcode)op, seed);

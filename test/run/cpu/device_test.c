@@ -25,8 +25,9 @@
 #include "run/fast/fast_kernels.h"
 #include "support/draw.h"
 #include "support/run.h"
+#include "support/sanitized.h"
 
-enum { THREADS = 2, ENGINES = 3, STEPS = 2, CASES = 80, MOST_PRINTED = 3 };
+enum { THREADS = 2, ENGINES = 3, STEPS = 2, CASES = 80, SLOW_CASES = 12, MOST_PRINTED = 3 };
 
 static sf_threads *pools[THREADS];
 static const char *engine_name; /* NULL: the CPU's */
@@ -324,7 +325,8 @@ static bool check_case(sf_opcode op, uint32_t seed, bool print)
 static void test_every_op(void **state)
 {
     (void)state;
-    long cases = from_environment("SHEAF_DEVICE_CASES", CASES);
+    long cases =
+        from_environment("SHEAF_DEVICE_CASES", test_rounds(engine_name ? SLOW_CASES : CASES));
     long first = from_environment("SHEAF_DEVICE_SEED", 0);
     const char *only = getenv("SHEAF_DEVICE_OP");
     int wrong = 0;

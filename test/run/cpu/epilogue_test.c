@@ -119,7 +119,7 @@ static void test_large(void **state)
 {
     (void)state;
     for (size_t i = 0; i < product_case_count; i++)
-        if (!is_convolution(&product_cases[i]) && (!test_sanitized() || i % 3 == 0))
+        if (!is_convolution(&product_cases[i]) && (!test_short() || i % 3 == 0))
             check(&product_cases[i], (product_size){1, 260, 1100, 270}, "f32");
 }
 
@@ -130,7 +130,7 @@ static void test_types(void **state)
     for (size_t i = 0; i < product_case_count; i++)
         for (size_t j = 0; !is_convolution(&product_cases[i]) && j < 3; j++) {
             check(&product_cases[i], (product_size){9, 31, 37, 19}, dtypes[j]);
-            if (!test_sanitized() || i % 3 == j)
+            if (!test_short() || i % 3 == j)
                 check(&product_cases[i], (product_size){1, 260, 1040, 8}, dtypes[j]);
         }
 }

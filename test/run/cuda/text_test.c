@@ -18,6 +18,7 @@
 #include "support/draw.h"
 #include "support/nvrtc.h"
 #include "support/run.h"
+#include "support/sanitized.h"
 
 enum { CASES = 3, TOGETHER = 400 };
 
@@ -69,7 +70,8 @@ static void test_all_text(void **state)
     sf_kernels kernels = {0};
     add_step(&kernels, "examples/gpt-micro.stablehlo.mlir");
     for (int op = 0; op < SF_OP_COUNT; op++)
-        for (uint32_t seed = 0; seed < CASES && test_can_draw((sf_opcode)op); seed++)
+        for (uint32_t seed = 0; seed < (uint32_t)test_rounds(CASES) && test_can_draw((sf_opcode)op);
+             seed++)
             add_op(&kernels, (sf_opcode)op, seed);
     assert_true(kernels.nkernels > 100);
     for (size_t i = 0; i < kernels.nkernels; i += TOGETHER) {

@@ -143,9 +143,11 @@ static sf_status run(struct job *job, sf_diag *diag)
 
 int sf_cli_run(int argc, char **argv)
 {
-    struct job job = {
-        .options = {
-            .size = sizeof job.options, .steps = 10, .data = "synthetic", .listener = print_event}};
+    struct job job = {.options = {.size = sizeof job.options,
+                                  .steps = 10,
+                                  .data = "synthetic",
+                                  .listener = print_event},
+                      .profile.size = sizeof job.profile};
     int64_t threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_PLAN, &job.split.plan,

@@ -231,16 +231,23 @@ static sf_status write_cluster(void *context)
     return status;
 }
 
-sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *options,
-                          const sf_output *output, sf_diag *diag)
+/* NULL: the names of the library. */
+static sf_status show(const sf_cluster *cluster, const sf_show_options *options,
+                      const sf_output *output, sf_diag *diag)
 {
-    SF_NEED(diag, cluster);
     struct job job = {.cluster = cluster, .output = output, .diag = diag};
     SF_TRY(SF_TAKE(sf_show_options, options, &job.options, diag));
     return sf_guarded(write_cluster, &job, diag);
 }
 
+sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *options,
+                          const sf_output *output, sf_diag *diag)
+{
+    SF_NEED(diag, cluster);
+    return show(cluster, options, output, diag);
+}
+
 sf_status sf_cluster_list(const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
-    return sf_cluster_show(NULL, options, output, diag);
+    return show(NULL, options, output, diag);
 }

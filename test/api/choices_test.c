@@ -99,7 +99,7 @@ static void test_refused(void **state)
     sf_diag *diag = sf_diag_new();
     sf_choices *choices;
     assert_int_equal(sf_choices_new(diag, &choices), SF_OK);
-    assert_int_equal(sf_choices_add_node(choices, 0, NULL, diag), SF_EINPUT);
+    assert_int_equal(sf_choices_add_node(choices, 0, (int64_t[]){4}, diag), SF_EINPUT);
     assert_int_equal(sf_choices_add_node(choices, 1, (int64_t[]){4}, diag), SF_OK);
     assert_int_equal(sf_choices_add_node(choices, 1, (int64_t[]){SF_FORBIDDEN - 1}, diag),
                      SF_EINPUT);

@@ -154,7 +154,7 @@ static void test_threads(void **state)
     sf_graph *graph;
     sf_cluster *cluster;
     sf_plan *plan;
-    sf_tensor_type type;
+    sf_tensor_type type = {.size = sizeof type};
     sf_plan_spec pins = {.size = sizeof pins, .recipe = "zero3", .ranks = RANKS};
     assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
                      SF_OK);

@@ -91,7 +91,7 @@ $head
 mlp:checkpoint(mlp:find(function(x, b) return gelu(x + b) end))
 LUA
 expect 0 pin "$step" --schedule again.lua -n 2 -o again.json
-says_like "again +[1-9][0-9]* ops"
+says_like "recompute +[1-9][0-9]* ops"
 expect 0 verify --plan again.json --steps 2
 # Fusing says what loops do anyway, and checks that they can.
 printf '%s\nmlp:fuse(mlp:find(function(x, b) return gelu(x + b) end), {compiler = "vm"})\n' "$head" >s.lua

@@ -229,7 +229,7 @@ expect 0 verify --plan piped.json --steps 2
 printf '%s sch:mesh("pipe=2,data=2") sch["layer_0"]:checkpoint()\n' "$head" >pipe.lua
 expect 0 plan "$step" --cluster 1x4xCPU --schedule pipe.lua -o piped.json
 says_like "mesh +pipe=2,data=2, 4 ranks"
-says_like "again +[1-9].* by /layer_0"
+says_like "recompute +[1-9].* by /layer_0"
 expect 0 verify --plan piped.json --steps 2
 printf '%s sch:passes("fsdp,prefetch") sch:recipe("zero3") sch:mesh("data=2")\n' "$head" >passes.lua
 expect 0 plan "$step" --cluster 2xH100 --schedule passes.lua -o passes.json

@@ -71,6 +71,6 @@ losses named.json fsdp,./early.so >found
 cmp expected found || fail "other losses"
 if "$SHEAF_BIN" version | grep -q '^lua: in'; then
     printf 'local sch = sheaf.schedule()\nsch:recipe("zero3")\nsch:passes("./early.so")\n' >named.lua
-    refused 2 'is a file, which is not loaded' pin "$step" --schedule named.lua -n 2
+    refused 1 'is a file, which is not loaded' pin "$step" --schedule named.lua -n 2
 fi
 echo "good"

@@ -184,7 +184,7 @@ static void check_groups(const setting *s, const said *all)
 static void check_page_groups(const said *all)
 {
     const sf_json *groups = part(all->page, "groups");
-    const sf_json *simulated = part(part(all->simulated, "pipeline"), "groups");
+    const sf_json *simulated = part(part(all->simulated, "pipeline"), "pipeline_ranks");
     assert_int_equal(sf_json_count(groups), sf_json_count(simulated));
     for (size_t g = 0; g < sf_json_count(groups); g++) {
         const sf_json *group = sf_json_item(groups, g), *spans = part(group, "spans");
@@ -271,7 +271,7 @@ static void turns_take_no_memory(void **state)
     for (int microbatches = 4; microbatches <= 16; microbatches *= 2) {
         sf_arena arena = {0};
         setting s = {"4", "1f1b", NULL, 4, 0, microbatches, "1x4xCPU"};
-        const sf_json *groups = part(part(simulate(graph, &s, &arena), "pipeline"), "groups");
+        const sf_json *groups = part(part(simulate(graph, &s, &arena), "pipeline"), "pipeline_ranks");
         for (size_t g = 0; g < 4; g++) {
             double memory = number(sf_json_item(groups, g), "memory");
             assert_true(memory < 0.9 * before[g]);

@@ -268,7 +268,7 @@ static void test_what_cannot_be_is_refused(void **state)
         {1, "trans - batch 2000000000 time", "2000000000 parts"},
         {1, "trans layer_0 fold 2 space", "there is no transformation \"fold\""},
         {1, "trans layer_0 batch 2 time", "the batch runs through all ops"},
-        {1, "trans - recompute 2 time", "is not cut"},
+        {1, "trans - recompute 2 time", "recomputed ops are not split"},
         {1, "trans - batch 2 time; trans - batch 4 time", "cut into 2 parts in time already"},
         {1, "trans - batch 2 space", "the step is on 1 device, and what is split in space has 2"},
         {4, "trans - batch 2 space", "the step is on 4 devices, and what is split in space has 2"},

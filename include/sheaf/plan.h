@@ -85,7 +85,7 @@ typedef struct sf_report_options {
     size_t size;         /* sizeof this struct, see api.h */
     const char *title;   /* NULL: the name of the step */
     const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
-    bool json;           /* only the data: docs/report.md has its keys */
+    bool json;           /* only the data: the command "report --json" prints the same */
     int threads;         /* 0: as many as the process may use */
 } sf_report_options;
 

@@ -84,7 +84,7 @@ SF_API sf_status sf_order(sf_space *space, const sf_task *before, const sf_task 
  * along its axes, and others that they need come beside them), pins on it, the recipe of devices that splits leave over, the
  * order of tasks where none is said, scopes to recompute, passes, kernels and memory; other fields follow from the space, and are
  * SF_EUSAGE. *out is for sf_plan_free; the space may be changed, and asked again. SF_EUSAGE, with the reason, where what was
- * said cannot be: orders that go in a circle are told with their tasks. */
+ * said cannot be: a cycle of orders is reported with its tasks. */
 SF_API sf_status sf_space_plan(const sf_space *space, const sf_plan_spec *spec, sf_diag *diag,
                                sf_plan **out);
 

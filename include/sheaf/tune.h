@@ -39,8 +39,8 @@ typedef struct sf_tune_options {
     int64_t memory; /* most bytes of a rank; 0: what the devices have, or, by run, the machine */
     int steps;      /* by run: of a trial, the first of which does not count; 0: 5 */
     int threads;    /* by run: of a rank; 0: as many as there are */
-    /* A file to which a line of JSON is appended for each setting. What stands in it of an earlier run of the same step,
-     * program and options is not tried again. NULL: none. */
+    /* A file to which a line of JSON is appended for each setting. Settings in it from an earlier run of the same step,
+     * program and options are not tried again. NULL: none. */
     const char *log;
     uint64_t program;      /* a hash of what `apply` does, for that */
     sf_listener *listener; /* called after each setting, with SF_EVENT_STAGE; or NULL */

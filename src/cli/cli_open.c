@@ -140,7 +140,7 @@ static sf_status open_cluster(const sf_cli_pricing *pricing, const sf_plan *plan
     if (!*named) {
         snprintf(cores, sizeof cores, "1x%dxCPU", sf_plan_ranks(plan));
         sf_warn(diag, (sf_loc){.file = pricing->plan},
-                "the plan was made for no cluster and is priced on %s; --cluster names another",
+                "the plan was made for no cluster and is simulated on %s; --cluster names another",
                 cores);
         return sf_cli_open_cluster(cores, pricing->measured, diag, out);
     }

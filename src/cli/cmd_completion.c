@@ -118,11 +118,11 @@ static void print_bash_values(void)
 
 static void print_bash(sf_cli_listing *list_commands)
 {
-    printf(
-        "# Completion of sheaf for bash. What is not known here, the shell completes as a file.\n"
-        "_sheaf() {\n"
-        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options= "
-        "words= commands=\"");
+    printf("# Shell completion of sheaf for bash. What is not known here, the shell completes as a "
+           "file.\n"
+           "_sheaf() {\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options= "
+           "words= commands=\"");
     list_commands(NULL);
     printf("\"\n    COMPREPLY=()\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
@@ -201,7 +201,7 @@ static void list_for_zsh(const sf_cli_command *command, const sf_cli_table *tabl
 
 static void print_zsh(sf_cli_listing *list_commands)
 {
-    printf("#compdef sheaf\n# Completion of sheaf for zsh.\n_sheaf() {\n"
+    printf("#compdef sheaf\n# Shell completion of sheaf for zsh.\n_sheaf() {\n"
            "    local -a commands=(");
     list_commands(NULL);
     printf(" help)\n"
@@ -254,7 +254,7 @@ static void list_for_fish(const sf_cli_command *command, const sf_cli_table *tab
 
 static void print_fish(sf_cli_listing *list_commands)
 {
-    printf("# Completion of sheaf for fish.\n"
+    printf("# Shell completion of sheaf for fish.\n"
            "complete -c sheaf -n __fish_use_subcommand -f -a '");
     list_commands(NULL);
     printf(" help'\ncomplete -c sheaf -n __fish_use_subcommand -l help -d 'the commands'\n"

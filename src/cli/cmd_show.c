@@ -75,7 +75,7 @@ int sf_cli_show(int argc, char **argv)
     };
     if (is_ops(argc, argv)) {
         if (argc > 2)
-            return sf_cli_misuse("show", "--ops stands alone, without STEP and other options");
+            return sf_cli_misuse("show", "--ops takes no STEP and no other options");
         sf_diag *diag = sf_cli_diag();
         return sf_cli_finish(sf_show_ops(NULL, diag), diag);
     }

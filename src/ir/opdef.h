@@ -177,7 +177,7 @@ struct sf_opdef {
      * their dimensions (sf_scratch_places). */
     double (*scratch)(const sf_op *op);
 
-    /* One use in a step, for docs/ops.md and its tests. Element-wise ops have none: theirs follows. */
+    /* One use in a step, for docs/reference/ops.md and its tests. Element-wise ops have none: theirs follows. */
     sf_op_sample sample;
 };
 

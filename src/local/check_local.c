@@ -425,7 +425,7 @@ static sf_status check_value(checker *c, sf_value value)
     for (int d = 0; same && d < whole->rank; d++)
         same = dims[d] == type->dims[d];
     if (!same)
-        return fail_check(c, shard->whole, "has a piece of another shape than its layout says");
+        return fail_check(c, shard->whole, "has a shard whose shape is not that of its layout");
     const sf_node *maker = sf_maker(c->local->whole, shard->whole);
     if (maker && !c->local->plan->nodes[maker->id])
         return SF_OK; /* inside of a region, which is replicated */

@@ -125,7 +125,7 @@ static sf_status check_rows(const sf_op *op, const sf_user_kernel *kernel, sf_di
         for (int d = 0; d < kernel->rows && d < first->rank && type->rank == first->rank; d++)
             if (type->dims[d] != first->dims[d])
                 return SF_OP_FAIL(op, diag,
-                                  "@%s takes pieces of dimension %d, which is of %" PRId64
+                                  "@%s splits dimension %d, which is of %" PRId64
                                   " in one tensor and of %" PRId64 " in another",
                                   kernel->name, d, type->dims[d], first->dims[d]);
     }

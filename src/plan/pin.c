@@ -76,7 +76,7 @@ static const char *wrong_share(const sf_pin *pin)
     if (pin->share.kind == SF_PARTIAL)
         return "partial values come by themselves and cannot be pinned";
     if (pin->share.on != 0)
-        return "where state stands follows from the stages and cannot be pinned";
+        return "the pipeline ranks of state follow from the stages and cannot be pinned";
     if (pin->forbids && pin->share.kind != SF_SPLIT)
         return "only splits can be forbidden, as in !S(0); R forbids them all";
     if (pin->forbids && pin->share.period != 0)

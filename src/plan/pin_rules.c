@@ -196,7 +196,7 @@ static sf_status fail_match(const maker *m, const sf_pin *pin)
 static sf_status fail_overruled(const maker *m, const sf_pin *pin, const char *name)
 {
     sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
-            "pin \"%s\" contradicts pin \"%s\", which stands before it and decides about %s%s",
+            "pin \"%s\" contradicts pin \"%s\", which comes before it and decides about %s%s",
             pin->text, m->rules->pins[m->stronger].text, name,
             strpbrk(pin->pattern, "*?") ? " and whatever else it matches" : "");
     return sf_hint(m->diag, "drop one of them, or put the one for fewer tensors first");

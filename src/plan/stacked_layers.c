@@ -164,12 +164,12 @@ void sf_warn_stacked(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
         return;
     sf_buf name = {0};
     const char *first = sf_value_name(graph, graph->top->arguments[stacked.first], &name);
-    sf_warn(
-        diag, SF_NOWHERE,
-        "%u parameters, %s of %s, %s among them, are stacks of layers of several stages: each "
-        "stands whole, with its optimizer state, in one group, and is sent from there each step",
-        stacked.count, sf_text_bytes((double)stacked.bytes).at,
-        sf_text_bytes((double)stacked.of).at, first);
+    sf_warn(diag, SF_NOWHERE,
+            "%u parameters, %s of %s, %s among them, are stacks of layers of several stages: each "
+            "is whole, with its optimizer state, on one pipeline rank, and is sent from there each "
+            "step",
+            stacked.count, sf_text_bytes((double)stacked.bytes).at,
+            sf_text_bytes((double)stacked.of).at, first);
     sf_hint(diag, "in a step with a tensor for each layer, a list in place of a stack, each stage "
                   "holds its own");
     sf_buf_free(&name);

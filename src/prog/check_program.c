@@ -181,7 +181,7 @@ static sf_status check_place(const checking *c, const life *l)
         l->end > p->arena_bytes[buffer->space])
         return sf_inst_fail(p, l->first, c->diag,
                             "buffer %u, %" PRId64 " bytes at %" PRId64
-                            ", does not stand in the arena",
+                            ", does not lie in the arena",
                             l->buffer, buffer->bytes, l->offset);
     return SF_OK;
 }
@@ -202,7 +202,7 @@ static sf_status add_life(checking *c, life *living, size_t *count, const life *
                                                           : NULL;
     if (other)
         return sf_inst_fail(p, l->first, c->diag,
-                            "buffer %u stands where buffer %u does, which is in use until "
+                            "buffer %u overlaps buffer %u, which is in use until "
                             "instruction %u",
                             l->buffer, other->buffer, other->last);
     for (size_t i = kept; i > at; i--)
@@ -478,12 +478,11 @@ static sf_status check_signature(const checking *c)
         if (p->next[i] != SF_NONE &&
             (p->next[i] >= p->nresults || p->results[p->next[i]].buffer != i))
             return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE,
-                           "program: the next value of argument %u does not stand there", i);
+                           "program: the next value of argument %u is not there", i);
     }
     for (uint32_t i = 0; i < p->nresults; i++)
         if (!sf_result_fits(p, i))
-            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE, "program: result %u stands nowhere",
-                           i);
+            return sf_fail(c->diag, SF_EMISMATCH, SF_NOWHERE, "program: result %u has no place", i);
     return SF_OK;
 }
 

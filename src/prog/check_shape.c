@@ -386,7 +386,8 @@ sf_status sf_check_shape(const sf_program *p, uint32_t index, sf_diag *diag)
                                 i < inst->nin ? i : i - inst->nin);
     }
     if (inst->piece && !sf_piece_fits(inst))
-        return sf_inst_fail(p, index, diag, "is not the piece that it says it is");
+        return sf_inst_fail(p, index, diag,
+                            "is not the part of a split instruction that it says it is");
     SF_TRY(check_spaces(p, index, diag));
     SF_TRY(check_kind(p, index, diag));
     return inst->loop ? check_loop(p, index, diag) : SF_OK;

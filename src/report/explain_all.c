@@ -158,7 +158,7 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
     const sf_prediction *predicted = prediction_of(e);
     if (!predicted || predicted->nalternatives == 0)
         return;
-    sf_heading(out, style, "what the search saw");
+    sf_heading(out, style, "candidates considered");
     bool unused = false;
     sf_table table = sf_table_new(&e->arena, 6, columns);
     for (int i = 0; i < predicted->nalternatives; i++) {

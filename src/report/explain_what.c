@@ -250,7 +250,7 @@ static void put_gathers(sf_explanation *e, const sf_names *names, const gathers 
     if (all->count == 0)
         return;
     sf_heading(out, style,
-               "gathers, behind the plan's passes: instructions, and those that they are for");
+               "gathers, after the plan's passes: instructions, and those that use them");
     sf_table table = sf_table_new(&e->arena, 7, columns);
     for (size_t i = 0; i < all->count && !cut_short(e, i); i++) {
         const sf_explained_gather *g = &all->at[i];

@@ -283,9 +283,8 @@ static void show_remarks(struct page *page)
                   "(%" PRId64 " in all)",
                   summary->loops);
     else if (summary->loops)
-        sf_remark(page->out, page->style, "%" PRId64 " loop%s counted as often as %s",
-                  summary->loops, summary->loops == 1 ? " is" : "s are",
-                  summary->loops == 1 ? "it turns" : "they turn");
+        sf_remark(page->out, page->style, "%" PRId64 " loop%s counted once per iteration",
+                  summary->loops, summary->loops == 1 ? " is" : "s are");
     if (summary->branches)
         sf_remark(page->out, page->style,
                   "%" PRId64 " choice%s between branches: every branch is counted",

@@ -68,7 +68,7 @@ as_unrolled accum-scan-m2 dp 2 1.01 0.1
 expect 0 show "$data/loop-newton.stablehlo.mlir.xz"
 says "trip count is not known"
 expect 0 show "$data/loop-lstm-40.stablehlo.mlir.xz" --unroll 0
-says "counted as often as"
+says "counted once per iteration"
 # Where it is not, the user can say it, and what is counted grows with it.
 newton=$data/loop-newton.stablehlo.mlir.xz
 expect 0 plan "$newton" -c 1x2xCPU -o "$work/plan.json"

@@ -102,7 +102,7 @@ refuse() {
     silent out
     [ ! -e bad.json ] || fail "a plan was written: $2"
 }
-refuse 1 "the schedule never ends: B0.0 on group 0 waits for B1.0" <<<'0: F0.0 B0.0 F0.1 B0.1
+refuse 1 "the schedule never ends: B0.0 on pipeline rank 0 waits for B1.0" <<<'0: F0.0 B0.0 F0.1 B0.1
 1: F1.1 F1.0 B1.0 B1.1'
 refuse 1 "group 0 does not run B0.1" <<<'0: F0.0 F0.1 B0.0
 1: F1.0 B1.0 F1.1 B1.1'

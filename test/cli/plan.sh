@@ -153,7 +153,7 @@ expect 0 plan "$step" -c 1x4xV100 --recipes --compare
 says_like "recipe +[a-z0-9]+$"
 # Each recipe, and what the search made, once on a mesh.
 expect 0 plan "$step" -c 1x4xV100 --compare
-twice=$(sed -n '/^what the search saw/,/^$/s/^  \([^ ]*\) *\([^ ]*=[^ ]*\) .*/\1 \2/p' "$work/out" | tee "$work/rows" | sort | uniq -d)
+twice=$(sed -n '/^candidates considered/,/^$/s/^  \([^ ]*\) *\([^ ]*=[^ ]*\) .*/\1 \2/p' "$work/out" | tee "$work/rows" | sort | uniq -d)
 [ -z "$twice" ] || fail "two rows of $twice"
 [ "$(wc -l <"$work/rows")" -ge 10 ] || fail "few rows"
 expect 0 plan "$step" -c 1x4xV100 --seconds 0.001
@@ -208,7 +208,7 @@ expect 2 explain "$work/plan.json" 'no/such/thing'
 warns "matches no argument, gradient or scope"
 "$bin" pin "$step" -r dp -n 4 -o "$work/dp.json" >/dev/null
 expect 0 explain "$work/dp.json"
-warns "the plan was made for no cluster and is priced on 1x4xCPU; --cluster names another"
+warns "the plan was made for no cluster and is simulated on 1x4xCPU; --cluster names another"
 says_like "^  cluster +1x4xCPU"
 expect 0 explain "$work/dp.json" --step "$step" --cluster 1x4xV100
 expect 1 explain "$step"

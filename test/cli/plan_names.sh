@@ -14,7 +14,7 @@ for one in "${steps[@]}"; do
     for options in "-c 4xV100" "-c 2x4xCPU -m 600K"; do
         # shellcheck disable=SC2086
         "$SHEAF_BIN" plan "$one" $options -O2 --recipes --compare >"$work/plan" 2>"$work/err" || continue
-        rows=$(sed -n '/^what the search saw/,/^$/s/^  \([a-z0-9+]*\)  *\([a-z0-9=,]*=[0-9]*\) .*/\1 \2/p' "$work/plan")
+        rows=$(sed -n '/^candidates considered/,/^$/s/^  \([a-z0-9+]*\)  *\([a-z0-9=,]*=[0-9]*\) .*/\1 \2/p' "$work/plan")
         [ -n "$rows" ] || fail "$one $options: no recipes"
         while read -r name mesh; do
             [ "$name" = what ] && continue

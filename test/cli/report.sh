@@ -83,10 +83,10 @@ has measured.html '"title":"a & \"b\""'
 expect 0 report turns.json -c 1x2xCPU --against timed.json --json
 says '"measured": true'
 
-# A plan of a search has what the search saw.
+# A plan of a search lists the candidates considered.
 expect 0 plan "$step" -c 1x4xCPU -o searched.json
 expect 0 report searched.json -o searched.html
-has searched.html "what the search saw"
+has searched.html "candidates considered"
 
 # Names out of files are text, whatever they are.
 evil='<\/script><img src=x onerror=bad()><!--\&amp;'

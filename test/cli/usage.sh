@@ -83,7 +83,7 @@ warns "--st is short for several options: --steps, --state"
 for options in "--ops --json" "--ops $step" "$step --op"; do
     # shellcheck disable=SC2086
     expect 2 show $options
-    warns "--ops stands alone"
+    warns "--ops takes no STEP"
 done
 expect 0 show --op
 expect 0 show --ops --help

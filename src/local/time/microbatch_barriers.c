@@ -240,8 +240,8 @@ static sf_status refuse_blocking(microbatching *t, uint32_t blocking)
     const char *value = sf_value_name(t->step, reshard->value, &name);
     sf_status status = sf_fail(
         t->b->diag, SF_EMISMATCH, wants ? wants->loc : SF_NOWHERE,
-        "micro-batches: %s%s%s reads %s of the whole batch, and the step goes on from that: it is "
-        "no sum over parts of its batch",
+        "micro-batches: %s%s%s reads %s of the whole batch, and the step uses it further: its "
+        "loss does not decompose over the batch",
         wants ? wants->def->name : "a result", wants && *wants->scope->path ? " in " : "",
         wants ? wants->scope->path : "", value);
     sf_buf_free(&name);

@@ -287,8 +287,8 @@ typedef struct job {
 static sf_status fail_conv_halo(sf_eval *eval, const sf_op *op)
 {
     return sf_fail(eval->diag, SF_EINPUT, op->loc,
-                   "stablehlo.convolution: halo missing: the piece of the input does not hold what "
-                   "the piece of the result needs");
+                   "stablehlo.convolution: halo missing: the shard of the input does not hold what "
+                   "the shard of the result needs");
 }
 
 /* Tabulates which element of lhs each window sees. False when the piece does not hold one. */

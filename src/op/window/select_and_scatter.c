@@ -290,8 +290,8 @@ static sf_status run_job(job *j)
     int64_t at[SF_MAX_RANK] = {0};
     if (!tabulate_windows(j))
         return sf_fail(j->eval->diag, SF_EINPUT, j->op->loc,
-                       "stablehlo.select_and_scatter: halo missing: the piece of the operand does "
-                       "not hold the windows of the piece of the source");
+                       "stablehlo.select_and_scatter: halo missing: the shard of the operand does "
+                       "not hold the windows of the shard of the source");
     prepare_job(j);
     for (int64_t i = 0; i < source->count; i++) {
         SF_TRY(visit_window(j, at, i));

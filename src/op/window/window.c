@@ -119,8 +119,8 @@ static double flops_window(const sf_op *op)
 static sf_status fail_window_halo(sf_eval *eval, const sf_op *op)
 {
     return sf_fail(eval->diag, SF_EINPUT, op->loc,
-                   "stablehlo.reduce_window: halo missing: the piece of the operand does not hold "
-                   "what the piece of the result needs");
+                   "stablehlo.reduce_window: halo missing: the shard of the operand does not hold "
+                   "what the shard of the result needs");
 }
 
 /* Folding with a monoid: padding is counted, not visited. */

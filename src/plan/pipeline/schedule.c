@@ -241,7 +241,7 @@ static sf_status check_lists(const sf_schedule *schedule, const sf_pipe_jobs *jo
     return SF_OK;
 }
 
-/* "F1.0 on group 1 waits for F0.0 on group 0, which comes after B0.0 on group 0, which ..." */
+/* "F1.0 on pipeline rank 1 waits for F0.0 on pipeline rank 0, which comes after B0.0 on pipeline rank 0, which ..." */
 static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, sf_diag *diag)
 {
     enum { SHOWN = 16 };
@@ -259,7 +259,7 @@ static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, 
         sf_stage_task_name(jobs->tasks[it->job], name);
         if (machine == SF_BY_WAIT)
             machine = (uint32_t)__builtin_ctzll(jobs->jobs.jobs[it->job].machines);
-        sf_buf_printf(&text, "%s on group %" PRIu32, name, machine);
+        sf_buf_printf(&text, "%s on pipeline rank %" PRIu32, name, machine);
         machine = it->machine;
         if (i < times->nstuck)
             sf_buf_printf(&text, "%s %s ", i == 0 ? "" : ", which",

@@ -18,8 +18,8 @@ void sf_schedule_write(const sf_schedule *schedule, sf_buf *out)
 {
     const sf_pipe *pipe = &schedule->pipe;
     sf_buf_printf(out,
-                  "# %" PRIu32 " stages, %" PRIu32 " turns, %" PRIu32
-                  " groups: F forward, B backward%s, STAGE.TURN\n",
+                  "# %" PRIu32 " stages, %" PRIu32 " micro-batches, %" PRIu32
+                  " pipeline ranks: F forward, B backward%s, STAGE.MICROBATCH\n",
                   pipe->nstages, pipe->nmicrobatches, pipe->ngroups,
                   pipe->splits_weights ? " to inputs, W to weights" : "");
     for (uint32_t g = 0; g < pipe->ngroups; g++) {
@@ -280,7 +280,7 @@ static sf_status find_twice(const reading *r, const list *it)
         char name[32];
         sf_stage_task_name(b, name);
         return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, sorted[i].line, sorted[i].column},
-                       "%s stands at column %" PRIu32 " of this list already", name,
+                       "%s is at column %" PRIu32 " of this list already", name,
                        sorted[i - 1].column);
     }
     return SF_OK;

@@ -149,7 +149,7 @@ static sf_status price_all(sf_page *page, sf_page_other *others, size_t count)
     for (size_t i = 0; i < count; i++)
         if (others[i].status == SF_ENOMEM)
             return sf_fail(page->diag, SF_ENOMEM, SF_NOWHERE,
-                           "there is not enough memory to price what the plan is compared with");
+                           "there is not enough memory to simulate the plans to compare with");
     return SF_OK;
 }
 
@@ -228,7 +228,7 @@ sf_status sf_page_find_others(sf_page *page)
     const sf_prediction *predicted = page->sim.plan->predicted;
     SF_TRY(find_frontier(page));
     if (sf_plan_is_for(page->sim.plan, page->sim.cluster) && predicted->nalternatives > 0) {
-        page->recipes_from = "what the search saw, the best of each name";
+        page->recipes_from = "candidates considered, the best of each name";
         take_alternatives(page, predicted);
         return SF_OK;
     }

@@ -7,8 +7,8 @@
 
 const char *sf_memory_kind_name(sf_memory_kind kind)
 {
-    static const char *const names[] = {"parameters",  "optimizer state", "batch", "gradients",
-                                        "activations", "moved versions",  "gaps",  "scratch"};
+    static const char *const names[] = {"parameters",  "optimizer state",   "batch", "gradients",
+                                        "activations", "resharded tensors", "gaps",  "scratch"};
     return names[kind];
 }
 

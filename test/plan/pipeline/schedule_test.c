@@ -420,17 +420,17 @@ static void test_text_that_is_wrong_is_refused_where_it_is(void **state)
         {"0: F0.0 F1.0\nedges: 0>1\nedges: 0>1", "3:1: error: there are edges in line 2 already"},
         {"0: F0.0 F1.0\nedges: 0>2",
          "x.txt:2:1: error: the edge 0>2 is to or from a stage without tasks"},
-        {"0: F0.0 F0.1 F0.0", "1:14: error: F0.0 stands at column 4 of this list already"},
+        {"0: F0.0 F0.1 F0.0", "1:14: error: F0.0 is at column 4 of this list already"},
         {"0: F0.500000",
          "1 stages in 500001 micro-batches have at least one task each, and there are 1"},
         {"0: F0.0 F1.1 F1.0",
          "2 stages in 2 micro-batches have at least one task each, and there are 3"},
         {"0: F0.0 B0.0 F0.1", "group 0 does not run B0.1, which it hosts"},
         {"0: F0.0 F1.0\n1: F0.0 B0.0", "group 0 does not run B0.0, which it hosts"},
-        {"0: F1.0 F0.0",
-         "F0.0 on group 0 comes after F1.0 on group 0, which waits for F0.0 on group 0"},
+        {"0: F1.0 F0.0", "F0.0 on pipeline rank 0 comes after F1.0 on pipeline rank 0, which waits "
+                         "for F0.0 on pipeline rank 0"},
         {"0: F0.0 F1.0\nedges: 0>1 1>0", "waits for"},
-        {"0: F0.0 F1.0\nedges: 0>0", "F0.0 on group 0 waits for F0.0 on group 0"},
+        {"0: F0.0 F1.0\nedges: 0>0", "F0.0 on pipeline rank 0 waits for F0.0 on pipeline rank 0"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
         sf_arena arena = {0};
@@ -455,10 +455,11 @@ static void test_a_circle_is_told_with_its_tasks(void **state)
     sf_schedule schedule;
     assert_int_equal(sf_schedule_read(sf_str_of(text), "x.txt", &arena, &schedule, diag),
                      SF_EINPUT);
-    assert_non_null(
-        strstr(sf_diag_text(diag, 0),
-               "B0.0 on group 0 waits for B1.0 on group 1, which comes after F1.1 on group 1, "
-               "which waits for F0.1 on group 0, which comes after B0.0 on group 0"));
+    assert_non_null(strstr(
+        sf_diag_text(diag, 0),
+        "B0.0 on pipeline rank 0 waits for B1.0 on pipeline rank 1, which comes after F1.1 on "
+        "pipeline rank 1, "
+        "which waits for F0.1 on pipeline rank 0, which comes after B0.0 on pipeline rank 0"));
     sf_diag_free(diag);
     sf_arena_free(&arena);
 }

@@ -54,10 +54,11 @@ static sf_status check_channel(int from, int to, sf_local *const *locals, sf_dia
         const sf_node *sent = next_message(locals[from], SF_OP_SEND, to, &sends);
         const sf_node *received = next_message(locals[to], SF_OP_RECEIVE, from, &receives);
         if (!same_message(locals[from], sent, locals[to], received))
-            return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
-                           "message %" PRId64
-                           " from group %d to group %d: %s is sent, and %s received",
-                           number, from, to, message_what(sent), message_what(received));
+            return sf_fail(
+                diag, SF_EMISMATCH, SF_NOWHERE,
+                "message %" PRId64
+                " from pipeline rank %d to pipeline rank %d: %s is sent, and %s received",
+                number, from, to, message_what(sent), message_what(received));
         if (!sent)
             return SF_OK;
     }

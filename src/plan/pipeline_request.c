@@ -138,7 +138,7 @@ static sf_status cut_stages(const asking *a, const sf_schedule_kind *kind, uint3
 
 static sf_status fail_placed(const asking *a, const char *why)
 {
-    return sf_fail(a->diag, SF_EUSAGE, SF_NOWHERE, "stages with groups: %s", why);
+    return sf_fail(a->diag, SF_EUSAGE, SF_NOWHERE, "stages with pipeline ranks: %s", why);
 }
 
 static sf_status cut_placed(const asking *a, uint32_t **forward)
@@ -146,7 +146,7 @@ static sf_status cut_placed(const asking *a, uint32_t **forward)
     const sf_spec *spec = a->spec;
     const sf_stages_spec *stages = &spec->stages;
     if (spec->table)
-        return fail_placed(a, "a table says itself which groups run what");
+        return fail_placed(a, "a table says itself which pipeline ranks run what");
     const sf_schedule_info *info = find_named(spec);
     bool has_count = info && strcmp(spec->schedule, info->name) != 0; /* the stages are given */
     if (spec->schedule && (!info || !info->goes_by_times || has_count))
@@ -183,7 +183,7 @@ static sf_status find_groups(const char *name, sf_schedule_kind kind, uint32_t n
             return SF_OK;
         }
     return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                   "schedule %s does not run %u stages: 2 groups of devices have %u", name, nstages,
+                   "schedule %s does not run %u stages: 2 pipeline ranks have %u", name, nstages,
                    sf_schedule_stages(kind, 2));
 }
 

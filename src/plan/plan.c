@@ -160,7 +160,8 @@ static sf_status place_state(sf_plan *plan, const sf_graph *graph, const sf_pipe
     share->on = said_groups(pipeline, holders);
     share->partition = NULL;
     if (!sf_layout_fits(layout, &plan->mesh, type->rank, type->dims, why))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "argument %s, over the groups of its stage: %s",
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "argument %s, over the pipeline ranks of its stage: %s",
                        graph->arguments[argument].name, why);
     if (graph->arguments[argument].next != SF_NONE)
         plan->results[graph->arguments[argument].next].axes[pipeline->axis] = *share;
@@ -175,7 +176,7 @@ sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pi
     if (axis < 0 || axis >= mesh->naxes ||
         (uint32_t)mesh->axes[axis].size != pipeline->schedule.pipe.ngroups)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "the mesh has no axis of %u groups for the stages",
+                       "the mesh has no axis of %u pipeline ranks for the stages",
                        pipeline->schedule.pipe.ngroups);
     if (uses_axis(plan, graph, pipeline))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,

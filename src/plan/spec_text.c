@@ -85,10 +85,10 @@ static size_t count_items(const char *text)
 static sf_status fail_stages(const reader *r, const char *expected)
 {
     fail_at(r, expected);
-    return sf_hint(r->diag,
-                   "stages are a number, as in 4; the scopes that begin all but the first, as in "
-                   "layer_3,layer_6; or with groups, as in @all,layer_0@0,layer_2@1,head@all "
-                   "or @0-1,@2");
+    return sf_hint(
+        r->diag, "stages are a number, as in 4; the scopes that begin all but the first, as in "
+                 "layer_3,layer_6; or with pipeline ranks, as in @all,layer_0@0,layer_2@1,head@all "
+                 "or @0-1,@2");
 }
 
 /* GROUPS; of "all" nothing is known until all have been read: UINT64_MAX. */
@@ -104,12 +104,12 @@ static sf_status read_groups(reader *r, uint32_t *ngroups, uint64_t *out)
     do {
         uint32_t first, last;
         if (!take_number(r, SF_MOST_GROUPS - 1, &first))
-            return fail_stages(r, "a group of devices, 0 to 63, or all");
+            return fail_stages(r, "a pipeline rank, 0 to 63, or all");
         last = first;
         const char *dash = r->at;
         if (take_char(r, '-') && (!take_number(r, SF_MOST_GROUPS - 1, &last) || last < first)) {
             r->at = dash + 1;
-            return fail_stages(r, "the last group of a range, 63 at most");
+            return fail_stages(r, "the last pipeline rank of a range, 63 at most");
         }
         for (uint32_t g = first; g <= last; g++)
             *out |= UINT64_C(1) << g;
@@ -127,7 +127,7 @@ static sf_status read_stage(reader *r, bool placed, sf_stages_spec *out, const c
     bool has_scope = *scope != '\0';
     const char *expected = NULL;
     if (s == 0 && has_scope)
-        expected = "@ and the groups of the first stage, which begins with the step";
+        expected = "@ and the pipeline ranks of the first stage, which begins with the step";
     else if (!placed && !has_scope)
         expected = "a scope";
     else if (s > 1 && has_scope != (out->scopes != NULL))
@@ -141,7 +141,7 @@ static sf_status read_stage(reader *r, bool placed, sf_stages_spec *out, const c
     if (!placed)
         return SF_OK;
     if (!take_char(r, '@'))
-        return fail_stages(r, "@ and the groups of the stage");
+        return fail_stages(r, "@ and the pipeline ranks of the stage");
     out->groups = groups;
     return read_groups(r, &out->ngroups, &groups[s]);
 }
@@ -158,7 +158,7 @@ static sf_status read_list(reader *r, sf_stages_spec *out)
         SF_TRY(end_item(r, &more));
     }
     if (placed && out->ngroups == 0)
-        return fail_stages(r, "a stage that says how many groups there are");
+        return fail_stages(r, "a stage that says how many pipeline ranks there are");
     for (uint32_t s = 0; placed && s < out->count; s++)
         if (groups[s] == UINT64_MAX)
             groups[s] = sf_all_groups(out->ngroups);

@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static const char *say(sf_arena *arena, co
 static const char *say_stages(const sf_plan *plan, sf_arena *arena)
 {
     const sf_pipeline *pipeline = plan->pipeline;
-    return say(arena, "%u, by %s, in %d group%s of ranks", pipeline->stages.count,
+    return say(arena, "%u, by %s, on %d pipeline rank%s", pipeline->stages.count,
                *pipeline->name ? pipeline->name : "a table", sf_plan_groups(plan),
                sf_plural((uint64_t)sf_plan_groups(plan)));
 }
@@ -108,7 +108,7 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
 void sf_messages_text(const sf_plan *plan, sf_messages most, sf_style style, sf_buf *out)
 {
     if (plan->pipeline)
-        sf_remark(out, style, "between groups: %s messages of %s, of the group that has most",
+        sf_remark(out, style, "between pipeline ranks: %s messages of %s, of the one that has most",
                   sf_text_count(most.count).at, sf_text_bytes(most.bytes).at);
 }
 

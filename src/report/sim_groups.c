@@ -57,7 +57,7 @@ static const char *stages_of_group(sf_sim_report *r, int group)
 
 static void put_group_table(sf_sim_report *r, sf_style style, sf_buf *out)
 {
-    static const sf_column columns[] = {{"group", true, SF_STAYS},    {"ranks", false, SF_STAYS},
+    static const sf_column columns[] = {{"pp rank", true, SF_STAYS},  {"ranks", false, SF_STAYS},
                                         {"stages", false, SF_STAYS},  {"compute", true, SF_STAYS},
                                         {"messages", true, SF_STAYS}, {"ends", true, SF_STAYS},
                                         {"memory", true, SF_STAYS}};
@@ -121,7 +121,7 @@ void sf_sim_text_groups(sf_sim_report *r, sf_style style, sf_buf *out)
     if (!r->plan->pipeline)
         return;
     sf_heading(out, style, "pipeline");
-    sf_buf_printf(out, "  stages    %u, in %d groups of ranks\n", r->plan->pipeline->stages.count,
+    sf_buf_printf(out, "  stages    %u, on %d pipeline ranks\n", r->plan->pipeline->stages.count,
                   r->runs.count);
     sf_buf_printf(out, "  schedule  %s, %u micro-batches\n",
                   *r->plan->pipeline->name ? r->plan->pipeline->name : "a table",

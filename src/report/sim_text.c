@@ -10,7 +10,7 @@ static void put_head(const sf_sim_report *r, sf_style style, sf_buf *out)
     sf_mesh_print(&r->plan->mesh, &mesh);
     sf_heading(out, style, "program");
     sf_buf_printf(out, "  mesh     %s, %d ranks, %s\n", mesh.text, sf_mesh_size(&r->plan->mesh),
-                  r->plan->pipeline ? "of which those of the busiest group are shown"
+                  r->plan->pipeline ? "of which those of the busiest pipeline rank are shown"
                                     : "which all do the same");
     sf_buf_printf(out, "  cluster  %s\n", r->cluster->name);
     sf_buf_printf(out, "  length   %s instructions on %s streams\n",

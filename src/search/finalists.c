@@ -540,7 +540,7 @@ static sf_status fail_stages(const choosing *k)
     bool is_one = list_stages(k->options, &list);
     if (!is_one)
         sf_fail(k->diag, SF_EMISMATCH, SF_NOWHERE,
-                "no plan in %d stages was found: on groups that divide %d devices evenly, "
+                "no plan in %d stages was found: on pipeline ranks that divide %d devices evenly, "
                 "schedule %s runs %s",
                 k->options->stages, k->options->cluster->ndevices, k->options->schedule, list.text);
     sf_buf_free(&list);

@@ -348,17 +348,19 @@ static sf_status fail_waiting(const walk *walks, int count, sf_diag *diag)
                 continue;
             bool sends = exchange->to >= 0;
             if (exchange->groups)
-                return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
-                               "group %d waits for ever for the others of its stage to come to the "
-                               "%s of %s: they wait for each other",
-                               g, sf_exchange_name(exchange), exchange->what);
+                return sf_fail(
+                    diag, SF_EMISMATCH, SF_NOWHERE,
+                    "pipeline rank %d waits for ever for the others of its stage to come to the "
+                    "%s of %s: they wait for each other",
+                    g, sf_exchange_name(exchange), exchange->what);
             return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
-                           "group %d waits for ever %s group %d %s %s: they wait for each other", g,
-                           sends ? "for" : "for what", sends ? exchange->to : exchange->from,
+                           "pipeline rank %d waits for ever %s pipeline rank %d %s %s: they wait "
+                           "for each other",
+                           g, sends ? "for" : "for what", sends ? exchange->to : exchange->from,
                            sends ? "to receive" : "sends,", exchange->what);
         }
     }
-    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "groups wait for each other");
+    return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "pipeline ranks wait for each other");
 }
 
 /* The group that is behind all others that can go on, and when the next of them is to; NULL: none can. */
@@ -394,7 +396,7 @@ static sf_status run_groups(walk *walks, int count, sf_diag *diag)
         for (uint32_t i = 0; i < walks[g].nsent; i++)
             if (!walks[g].known[walks[g].sent[i]])
                 return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
-                               "group %d: a message of %s has no other end", g,
+                               "pipeline rank %d: a message of %s has no other end", g,
                                walks[g].p->insts[walks[g].sent[i]].exchange->what);
     return SF_OK;
 }

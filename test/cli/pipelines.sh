@@ -39,7 +39,7 @@ done
 for schedule in interleaved:2 zb-v; do
     expect 0 pin "$step" --stages 4 --micro-batches 2 --schedule $schedule -o four.json
     expect 0 sim four.json -c 1x2xCPU
-    says_like "^  stages +4, in 2 groups of ranks"
+    says_like "^  stages +4, on 2 pipeline ranks"
     expect 0 verify --plan four.json --steps 2
 done
 expect 0 pin "$step" --stages 2 -o one.json # without turns
@@ -54,7 +54,7 @@ for name in balanced focus; do
     whole=$SHEAF_SOURCE/test/data/turns/metrics-$name.stablehlo.mlir.xz
     for schedule in gpipe zb-h1; do
         expect 0 pin "$whole" --stages 2 --micro-batches 4 --schedule $schedule -r dp -n 4 -o $name-$schedule.json
-        sed -n 's/.*between groups: \([0-9]*\) messages.*/\1/p' out >$name-$schedule.sent
+        sed -n 's/.*between pipeline ranks: \([0-9]*\) messages.*/\1/p' out >$name-$schedule.sent
         expect 0 verify --plan $name-$schedule.json --steps 1
         says "passed"
     done
@@ -104,7 +104,7 @@ refuse() {
 }
 refuse 1 "the schedule never ends: B0.0 on pipeline rank 0 waits for B1.0" <<<'0: F0.0 B0.0 F0.1 B0.1
 1: F1.1 F1.0 B1.0 B1.1'
-refuse 1 "group 0 does not run B0.1" <<<'0: F0.0 F0.1 B0.0
+refuse 1 "pipeline rank 0 does not run B0.1" <<<'0: F0.0 F0.1 B0.0
 1: F1.0 B1.0 F1.1 B1.1'
 refuse 2 "the schedule is for 3 stages" <<<'0: F0.0 F0.1 B0.0 B0.1
 1: F1.0 B1.0 F1.1 B1.1
@@ -112,7 +112,7 @@ refuse 2 "the schedule is for 3 stages" <<<'0: F0.0 F0.1 B0.0 B0.1
 refuse 2 "has no backward pass of stage 0" <<<'0: F0.0 F0.1
 1: F1.0 F1.1'
 refuse 1 'not "Q"' <<<'0: F0.0 Q'
-refuse 2 "run by several groups together" <<<'0: F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1
+refuse 2 "run by several pipeline ranks together" <<<'0: F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1
 1: F1.0 B1.0'
 refuse 1 "there are no tasks" </dev/null
 head -c 3000 /dev/urandom >noise.txt
@@ -164,7 +164,7 @@ hostile 2 "of stage 1" '/"pipeline"/,/"arguments"/{s/, 0\]/, X]/;s/, 1\]/, 0]/;s
 expect 2 plan "$step" -c 1x2xCPU --schedule own.txt
 warns "a table of tasks is for sheaf pin"
 expect 1 plan "$step" -c 1x4xCPU --stages 2 --schedule 3f1b
-warns "on groups that divide 4 devices evenly, schedule 3f1b runs 6, 12"
+warns "on pipeline ranks that divide 4 devices evenly, schedule 3f1b runs 6, 12"
 head -c 3000 1f1b.json >short.json
 for plan in nowhere.json short.json; do
     expect 1 train --plan $plan --steps 1

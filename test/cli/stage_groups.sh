@@ -43,7 +43,7 @@ CASES
 
 # The vocabulary is in pieces, and each rank has one of it.
 expect 0 pin "$step" --stages 4 --schedule interlaced --micro-batches 4 -o four.json
-says_like "^  stages +6, by interlaced, in 4 groups of ranks"
+says_like "^  stages +6, by interlaced, on 4 pipeline ranks"
 says_like "all_reduce +pipe +forward"
 grep -q '"params/wte/embedding": "\[S(0)\]"' four.json || fail "the table of tokens is not split over the groups"
 grep -q '"params/layer_0/attn/q/kernel": "\[At(0)\]"' four.json || fail "a layer is not on its group"
@@ -51,7 +51,7 @@ expect 0 pin "$step" --stages 2 --schedule interlaced --micro-batches 2 -r megat
 grep -q '"params/wte/embedding": "\[S(0), S(0)\]"' both.json || fail "the table is not split over all ranks"
 expect 0 pin "$step" --stages @0-1,layer_1@2 --micro-batches 4 -o unequal.json
 grep -q '"params/layer_0/mlp/up/kernel": "\[S(1)At(0,1)\]"' unequal.json || fail "a layer is not split over its groups"
-says_like "^  stages +2, by a table, in 3 groups of ranks"
+says_like "^  stages +2, by a table, on 3 pipeline ranks"
 
 # Targets that are made anywhere, of the batch alone, in the pieces of the vocabulary: what is summed over them is brought
 # together by who reads it.
@@ -96,7 +96,7 @@ done <<'CASES'
 --stages @x,layer_1@0|a group of devices
 --stages @all,layer_1@all|how many groups
 --stages @0,@1,layer_1@1|as no other stage has a scope at character 7
---stages @0,layer_1@2|group 1 has no stage
+--stages @0,layer_1@2|pipeline rank 1 has no stage
 --stages @0,nowhere@1|is no scope of the forward pass
 --stages @0-1,@2 --schedule 1f1b|their order is found
 --stages @0-1,@2 --schedule own.txt|a table says itself

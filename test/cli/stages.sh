@@ -7,13 +7,13 @@ cd "$work" || exit 1
 
 expect 0 pin "$step" --stages 2 --micro-batches 4 -o plan.json
 silent err
-says_like "^  stages +2, by 1f1b, in 2 groups of ranks"
+says_like "^  stages +2, by 1f1b, on 2 pipeline ranks"
 says_like "^  repeats 0.0 %"
-says_like "^  between groups: [0-9]+ messages of"
+says_like "^  between pipeline ranks: [0-9]+ messages of"
 if grep -q "splits nothing" out; then fail "the axis of a pipeline is said to do nothing"; fi
 expect 0 explain plan.json -c 1x2xCPU
-says_like "^  stages +2, by 1f1b, in 2 groups of ranks"
-says_like "^  between groups: [0-9]+ messages of"
+says_like "^  stages +2, by 1f1b, on 2 pipeline ranks"
+says_like "^  between pipeline ranks: [0-9]+ messages of"
 expect 0 explain plan.json -c 1x2xCPU 'layer_1/mlp/up/kernel'
 says "[At(1)]"
 expect 0 sim plan.json -c 1x2xCPU

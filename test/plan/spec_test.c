@@ -135,15 +135,15 @@ static void test_refusals(void **state)
         {"stages", "0", "1 to 64 stages at character 1"},
         {"stages", "65", "1 to 64 stages"},
         {"stages", "a,", "a scope at its end"},
-        {"stages", "@0,b", "@ and the groups of the stage at its end"},
+        {"stages", "@0,b", "@ and the pipeline ranks of the stage at its end"},
         {"stages", "a@0,b@1",
-         "@ and the groups of the first stage, which begins with the step at "
+         "@ and the pipeline ranks of the first stage, which begins with the step at "
          "character 1, not \"a@0,b@1\""},
-        {"stages", "@x,b@1", "a group of devices, 0 to 63, or all at character 2"},
-        {"stages", "@1-0,b@1", "the last group of a range, 63 at most at character 4"},
-        {"stages", "@0+,b@1", "a group of devices, 0 to 63, or all at character 4"},
-        {"stages", "@64", "a group of devices"},
-        {"stages", "@all,b@all", "how many groups there are"},
+        {"stages", "@x,b@1", "a pipeline rank, 0 to 63, or all at character 2"},
+        {"stages", "@1-0,b@1", "the last pipeline rank of a range, 63 at most at character 4"},
+        {"stages", "@0+,b@1", "a pipeline rank, 0 to 63, or all at character 4"},
+        {"stages", "@64", "a pipeline rank"},
+        {"stages", "@all,b@all", "how many pipeline ranks there are"},
         {"stages", "@0,b@1,@2", "a scope, as other stages have at character 8"},
         {"stages", "@0,@1,b@2", "@, as no other stage has a scope at character 7"},
         {"recompute", "", "at its end"},
@@ -199,7 +199,7 @@ static void test_set(void **state)
         {"micro_batches", "0", "expected a number of at least 1, or auto"},
         {"micro_batches", "some", "expected a number of at least 1, or auto"},
         {"ranks", "auto", "expected a number of at least 1"},
-        {"stages", "@", "a group of devices"},
+        {"stages", "@", "a pipeline rank"},
         {"recomputes", "none", "has no field \"recomputes\""}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(sf_plan_spec_set(&spec, wrong[i][0], wrong[i][1], diag), SF_EUSAGE);

@@ -192,7 +192,7 @@ static void check_page_groups(const said *all)
         sf_str text;
         double compute = 0, expected = number(sf_json_item(simulated, g), "compute");
         size_t count = sf_json_count(part(spans, "length"));
-        snprintf(name, sizeof name, "group %zu", g);
+        snprintf(name, sizeof name, "pp rank %zu", g);
         assert_true(sf_json_string(part(group, "name"), &text) && sf_str_is(text, name));
         assert_true(sf_json_string(sf_json_item(part(group, "streams"), 0), &text));
         assert_true(sf_str_is(text, "compute"));

@@ -256,8 +256,8 @@ static void test_bubbles(void **state)
                 double bubble = simulate(&m, p, &g) / unit - work;
                 double expected = (p - 1) * cases[c].bubble;
                 if (fabs(bubble - expected) > 1e-6 * work)
-                    fail_msg("%s, %u groups, %u turns: a bubble of %g, not %g", cases[c].name, p,
-                             microbatches, bubble, expected);
+                    fail_msg("%s, %u pipeline ranks, %u turns: a bubble of %g, not %g",
+                             cases[c].name, p, microbatches, bubble, expected);
                 close_ground(&g);
             }
 }
@@ -295,12 +295,12 @@ static void test_peaks(void **state)
     find_peaks("gpipe", 16, many);
     for (int i = 0; i < 4; i++)
         if (many[i] - few[i] < 8 * tensor)
-            fail_msg("gpipe, group %d: 8 turns more take %d B", i, (int)(many[i] - few[i]));
+            fail_msg("gpipe, pipeline rank %d: 8 turns more take %d B", i, (int)(many[i] - few[i]));
     find_peaks("1f1b", 8, few);
     find_peaks("1f1b", 16, many);
     for (int i = 0; i < 4; i++)
         if (many[i] != few[i])
-            fail_msg("1f1b, group %d: 8 turns more take %d B", i, (int)(many[i] - few[i]));
+            fail_msg("1f1b, pipeline rank %d: 8 turns more take %d B", i, (int)(many[i] - few[i]));
     for (int i = 1; i < 3; i++) /* the first keeps no more than the batch, which it has anyway */
         assert_true(few[i] - few[i + 1] >= tensor);
 }
@@ -373,10 +373,10 @@ static void test_waits_are_found(void **state)
     open_programs(&m, 2, &arena);
     add_work(&m, 0, 1, add_receive(&m, 0, 1, "the loss"));
     add_work(&m, 1, 1, SF_NONE);
-    expect_stuck(&m, 2, "group 0 waits for ever for what group 1 sends, the loss");
+    expect_stuck(&m, 2, "pipeline rank 0 waits for ever for what pipeline rank 1 sends, the loss");
     open_programs(&m, 2, &arena);
     add_send(&m, 0, 1, "the loss");
-    expect_stuck(&m, 2, "group 0: a message of the loss has no other end");
+    expect_stuck(&m, 2, "pipeline rank 0: a message of the loss has no other end");
     sf_arena_free(&arena);
 }
 

@@ -95,7 +95,7 @@ static sf_status fail_outside(const grouping *g, sf_value value)
     const sf_node *maker = sf_maker(g->t->step, value);
     sf_buf name = {0};
     sf_status status = sf_fail(g->t->b->diag, SF_EINPUT, maker ? maker->loc : SF_NOWHERE,
-                               "plan: %s is split over groups that do not make it together",
+                               "plan: %s is split over pipeline ranks that do not make it together",
                                sf_value_name(g->t->step, value, &name));
     sf_buf_free(&name);
     return status;

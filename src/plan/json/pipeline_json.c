@@ -164,12 +164,13 @@ static sf_status read_pipeline(reader *r, const sf_json *json, sf_plan *plan)
     sf_str axis;
     if (!sf_json_string(sf_json_get(json, "axis"), &axis) || sf_mesh_axis(&plan->mesh, axis) < 0)
         return SF_JSON_FAIL(
-            r, json, "a pipeline names the \"axis\" of the mesh that its groups stand along");
+            r, json,
+            "a pipeline names the \"axis\" of the mesh that its pipeline ranks stand along");
     SF_TRY(read_stage_nodes(r, json));
     SF_TRY(read_schedule(r, json, &table, &choice));
     int at = sf_mesh_axis(&plan->mesh, axis), size = plan->mesh.axes[at].size;
     if (size > SF_MOST_GROUPS)
-        return SF_JSON_FAIL(r, json, "a pipeline has at most %d groups", SF_MOST_GROUPS);
+        return SF_JSON_FAIL(r, json, "a pipeline has at most %d pipeline ranks", SF_MOST_GROUPS);
     uint32_t microbatches = plan->micro_batches > 1 ? (uint32_t)plan->micro_batches : 1;
     SF_TRY(sf_pipeline_make(r->graph, r->count, r->forward, (uint32_t)size, microbatches, &choice,
                             &r->arena, r->diag, &pipeline));

@@ -128,7 +128,8 @@ static sf_status refuse(const sf_pipe_jobs *jobs, const sf_order_result *result,
     for (uint32_t g = 0; g < jobs->jobs.nmachines; g++)
         if (result->times.peaks[g] > jobs->jobs.limits[g])
             return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
-                           "no order was found in which group %" PRIu32 " holds at most %" PRId64
+                           "no order was found in which pipeline rank %" PRIu32
+                           " holds at most %" PRId64
                            " bytes of activations; the best one holds %" PRId64,
                            g, jobs->jobs.limits[g], result->times.peaks[g]);
     return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "no order was found that fits into memory");

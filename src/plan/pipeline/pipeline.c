@@ -115,7 +115,7 @@ static sf_status take_table(const sf_schedule *table, const sf_pipe *pipe, sf_ar
 {
     if (!same_pipe(&table->pipe, pipe))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "the schedule is for %u stages, %u micro-batches and %u groups of devices; "
+                       "the schedule is for %u stages, %u micro-batches and %u pipeline ranks; "
                        "the plan has %u, %u and %u",
                        table->pipe.nstages, table->pipe.nmicrobatches, table->pipe.ngroups,
                        pipe->nstages, pipe->nmicrobatches, pipe->ngroups);
@@ -190,7 +190,8 @@ static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_p
     pipe->hosts = hosts;
     SF_TRY(sf_pipe_check(pipe, diag));
     if (any != sf_all_groups(pipe->ngroups))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "group %d has no stage", __builtin_ctzll(~any));
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pipeline rank %d has no stage",
+                       __builtin_ctzll(~any));
     const int64_t *held =
         sf_kept_of_stages(graph, stages, pipe->nmicrobatches, choice->recomputed, arena);
     return sf_schedule_find(pipe, find_times(graph, stages, pipe, choice, arena), held, arena, out,
@@ -204,10 +205,11 @@ static sf_status interlace(const char *name, const sf_graph *graph, const sf_sta
 {
     uint64_t *groups = SF_ARRAY(arena, pipe->nstages, uint64_t);
     if (pipe->nstages != pipe->ngroups + 2)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%s on %u groups has %u stages, of which all share the first and the last, "
-                       "not %u",
-                       name, pipe->ngroups, pipe->ngroups + 2, pipe->nstages);
+        return sf_fail(
+            diag, SF_EUSAGE, SF_NOWHERE,
+            "%s on %u pipeline ranks has %u stages, of which all share the first and the last, "
+            "not %u",
+            name, pipe->ngroups, pipe->ngroups + 2, pipe->nstages);
     for (uint32_t s = 0; s < pipe->nstages; s++)
         groups[s] =
             s > 0 && s + 1 < pipe->nstages ? UINT64_C(1) << (s - 1) : sf_all_groups(pipe->ngroups);

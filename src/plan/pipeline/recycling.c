@@ -213,8 +213,8 @@ sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, const sf_stage_r
     }
     if (groups < 2)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "forward passes one after the other need no schedule on one group of "
-                       "devices: %" PRIu32 " stages are for two",
+                       "forward passes one after the other need no schedule on one pipeline "
+                       "rank: %" PRIu32 " stages are for two",
                        2 * rounds);
     const uint32_t *of = find_of_nodes(&f, rounds);
     SF_TRY(cut_last(&f, rounds, request, of, diag, &stage));

@@ -166,7 +166,7 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
                        "a schedule has at least one stage, one micro-batch and one pipeline rank");
     if (pipe->ngroups > SF_MOST_GROUPS)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
-                       "a schedule has at most %d groups of devices, not %" PRIu32, SF_MOST_GROUPS,
+                       "a schedule has at most %d pipeline ranks, not %" PRIu32, SF_MOST_GROUPS,
                        pipe->ngroups);
     if ((uint64_t)pipe->nstages * pipe->nmicrobatches > SF_MOST_TASKS / SF_PASSES)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
@@ -189,7 +189,8 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
             uint64_t hosts = sf_pipe_hosts(pipe, s, i);
             if (hosts == 0 || (hosts & ~all) != 0)
                 return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
-                               "no group has a task of stage %" PRIu32 " in micro-batch %" PRIu32,
+                               "no pipeline rank has a task of stage %" PRIu32
+                               " in micro-batch %" PRIu32,
                                s, i);
         }
     return SF_OK;
@@ -207,17 +208,17 @@ static sf_status check_list(const sf_schedule *schedule, const sf_pipe_jobs *job
         if (task.stage >= pipe->nstages || task.microbatch >= pipe->nmicrobatches ||
             task.pass > SF_PASS_WEIGHTS || !sf_pipe_has(pipe, task.stage, task.pass))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
-                           "group %" PRIu32 " runs %s, which is no task of this pipeline", group,
-                           name);
+                           "pipeline rank %" PRIu32 " runs %s, which is no task of this pipeline",
+                           group, name);
         if (!(sf_pipe_hosts(pipe, task.stage, task.microbatch) >> group & 1))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
-                           "group %" PRIu32 " runs %s, but does not host stage %" PRIu32
+                           "pipeline rank %" PRIu32 " runs %s, but does not host stage %" PRIu32
                            " in micro-batch %" PRIu32,
                            group, name, task.stage, task.microbatch);
         uint64_t bit = UINT64_C(1) << group;
         if (seen[sf_job_of(jobs, task)] & bit)
-            return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "group %" PRIu32 " runs %s twice", group,
-                           name);
+            return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "pipeline rank %" PRIu32 " runs %s twice",
+                           group, name);
         seen[sf_job_of(jobs, task)] |= bit;
     }
     return SF_OK;
@@ -234,7 +235,8 @@ static sf_status check_lists(const sf_schedule *schedule, const sf_pipe_jobs *jo
         if (missing) {
             char name[32];
             sf_stage_task_name(jobs->tasks[j], name);
-            return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "group %d does not run %s, which it hosts",
+            return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
+                           "pipeline rank %d does not run %s, which it hosts",
                            __builtin_ctzll(missing), name);
         }
     }

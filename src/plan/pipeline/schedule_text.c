@@ -158,14 +158,15 @@ static sf_status read_group(reading *r)
     const char *start = r->at;
     uint32_t group;
     if (!read_number(r, &group) || !read_char(r, ':'))
-        return bad_word(r, start, "a group, \"0:\", or \"edges:\"");
+        return bad_word(r, start, "a pipeline rank, \"0:\", or \"edges:\"");
     if (group >= SF_MOST_GROUPS)
-        return sf_fail(r->diag, SF_EUNSUPPORTED, here(r, start), "groups count from 0 to %d",
-                       SF_MOST_GROUPS - 1);
+        return sf_fail(r->diag, SF_EUNSUPPORTED, here(r, start),
+                       "pipeline ranks count from 0 to %d", SF_MOST_GROUPS - 1);
     list *it = &r->lists[group];
     if (it->line)
         return sf_fail(r->diag, SF_EINPUT, here(r, start),
-                       "group %" PRIu32 " has a list in line %" PRIu32 " already", group, it->line);
+                       "pipeline rank %" PRIu32 " has a list in line %" PRIu32 " already", group,
+                       it->line);
     it->line = r->line;
     r->ngroups = group >= r->ngroups ? group + 1 : r->ngroups;
     for (skip_blanks(r); !at_line_end(r); skip_blanks(r))
@@ -225,7 +226,7 @@ static sf_status find_sizes(const reading *r, sf_pipe *pipe)
         if (r->lists[g].count == 0)
             return sf_fail(r->diag, SF_EINPUT,
                            (sf_loc){r->file, r->lists[g].line, r->lists[g].line > 0},
-                           "group %" PRIu32 " has no tasks", g);
+                           "pipeline rank %" PRIu32 " has no tasks", g);
     return SF_OK;
 }
 

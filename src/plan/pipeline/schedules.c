@@ -150,7 +150,7 @@ static sf_status check_turns(sf_schedule_kind kind, const sf_pipe *pipe, sf_diag
     if (it->whole_rounds && m % p != 0) {
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                 "%s passes micro-batches on in rounds of one per pipeline rank: %" PRIu32
-                " micro-batches are not a multiple of %" PRIu32 " groups",
+                " micro-batches are not a multiple of %" PRIu32 " pipeline ranks",
                 it->name, m, p);
         return sf_hint(diag, "take %" PRIu32 " micro-batches, or the schedule 1f1b",
                        (m / p + 1) * p);
@@ -173,13 +173,13 @@ static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const
                        SF_MOST_GROUPS);
     if (nshared > 0 && it->shared == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%s has no stages that all groups share; %s has", name,
+                       "%s has no stages that all pipeline ranks share; %s has", name,
                        sf_schedule_get(SF_SCHEDULE_INTERLACED)->name);
     uint32_t wanted = sf_schedule_stages(kind, p);
     if (pipe->nstages - nshared != wanted)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%s on %" PRIu32 " groups has %" PRIu32 " stages%s, not %" PRIu32, name, p,
-                       wanted, nshared ? " besides those that all share" : "",
+                       "%s on %" PRIu32 " pipeline ranks has %" PRIu32 " stages%s, not %" PRIu32,
+                       name, p, wanted, nshared ? " besides those that all share" : "",
                        pipe->nstages - nshared);
     if ((uint64_t)pipe->nstages * m > SF_MOST_TASKS / SF_PASSES)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,

@@ -113,11 +113,12 @@ sf_status sf_find_vocabulary(const sf_graph *graph, sf_arena *arena, sf_diag *di
         any = any || v.first[node->id];
     }
     if (!any || !scores) {
-        sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "the step has no %s, which groups could share: %s",
+        sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
+                "the step has no %s, which pipeline ranks could share: %s",
                 any ? "product that makes scores of a vocabulary" : "table of tokens",
                 any ? "no product with a parameter makes more than it reads"
                     : "no parameter is looked up by what the batch holds");
-        return sf_hint(diag, "say what is on several groups, as in --stages "
+        return sf_hint(diag, "say what is on several pipeline ranks, as in --stages "
                              "@all,layer_0@0,layer_3@1,head@all");
     }
     add_sources(&v);

@@ -263,7 +263,7 @@ static const char *name_of_group(sf_page *page, int group)
     sf_buf text = {0};
     if (!page->sim.plan->pipeline)
         return "simulated";
-    sf_buf_printf(&text, "group %d", group);
+    sf_buf_printf(&text, "pp rank %d", group);
     const char *name = sf_page_shown(page, text.text);
     sf_buf_free(&text);
     return name;

@@ -358,7 +358,7 @@ static bool is_found(const groups *g)
     if (status != SF_OK) {
         assert_int_equal(status, SF_EMISMATCH);
         assert_non_null(strstr(sf_diag_text(diag, 0), "message "));
-        assert_non_null(strstr(sf_diag_text(diag, 0), "from group "));
+        assert_non_null(strstr(sf_diag_text(diag, 0), "from pipeline rank "));
     }
     sf_diag_free(diag);
     return status != SF_OK;

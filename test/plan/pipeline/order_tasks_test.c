@@ -92,7 +92,7 @@ static void test_the_search_is_as_good_as_named_schedules_on_their_own(void **st
         sf_arrange_options options = {0};
         sf_status status = sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &found, diag);
         if (status != SF_OK)
-            fail_msg("%s, %u groups, %u turns: %s", table[i].name, table[i].p, table[i].m,
+            fail_msg("%s, %u pipeline ranks, %u turns: %s", table[i].name, table[i].p, table[i].m,
                      sf_diag_text(diag, 0));
         print_message("  %-13s p %u m %2u: %4" PRId64 ", search %4" PRId64 ", bound %4" PRId64 "\n",
                       table[i].name, table[i].p, table[i].m, it.times.makespan,
@@ -236,7 +236,7 @@ static void test_too_little_memory_is_told(void **state)
     assert_int_equal(sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &found, diag),
                      SF_EMISMATCH);
     assert_non_null(strstr(sf_diag_text(diag, 0),
-                           "no order was found in which group 1 holds at most 0 "
+                           "no order was found in which pipeline rank 1 holds at most 0 "
                            "bytes of activations; the best one holds 1"));
     sf_diag_free(diag);
     sf_arena_free(&arena);
@@ -290,10 +290,11 @@ static void test_it_is_fast(void **state)
         assert_int_equal(sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &found, diag),
                          SF_OK);
         double ended = sf_now();
-        print_message("  %u groups, %u turns: check %.1f ms, time %.1f ms, search %.2f s (%" PRId64
-                      " of %" PRId64 ")\n",
-                      sizes[i][0], sizes[i][1], (checked - begin) * 1e3, (timed - checked) * 1e3,
-                      ended - timed, found.times.makespan, times.makespan);
+        print_message(
+            "  %u pipeline ranks, %u turns: check %.1f ms, time %.1f ms, search %.2f s (%" PRId64
+            " of %" PRId64 ")\n",
+            sizes[i][0], sizes[i][1], (checked - begin) * 1e3, (timed - checked) * 1e3,
+            ended - timed, found.times.makespan, times.makespan);
         assert_true(found.times.makespan <= times.makespan);
         sf_diag_free(diag);
         sf_arena_free(&arena);

@@ -51,7 +51,7 @@ static sf_schedule make(const char *name, uint32_t p, uint32_t m, sf_arena *aren
     sf_schedule schedule;
     sf_diag *diag = sf_diag_new();
     if (sf_schedule_make(kind, &pipe, NULL, arena, &schedule, diag) != SF_OK)
-        fail_msg("%s on %u groups in %u turns: %s", name, p, m, sf_diag_text(diag, 0));
+        fail_msg("%s on %u pipeline ranks in %u turns: %s", name, p, m, sf_diag_text(diag, 0));
     sf_diag_free(diag);
     return schedule;
 }
@@ -87,7 +87,7 @@ static void check_bubble(const char *name, uint32_t p, uint32_t m, even of, int6
     sf_schedule_time(&schedule, &costs, &arena, &jobs, &times);
     int64_t found = times.makespan - m * (of.f + of.b + of.w);
     if (found != bubble)
-        fail_msg("%s, %u groups, %u turns, %" PRId64 " %" PRId64 " %" PRId64 ": %" PRId64
+        fail_msg("%s, %u pipeline ranks, %u turns, %" PRId64 " %" PRId64 " %" PRId64 ": %" PRId64
                  ", not %" PRId64,
                  name, p, m, of.f, of.b, of.w, found, bubble);
     sf_arena_free(&arena);
@@ -233,12 +233,12 @@ static void test_schedules_that_are_found_are_as_good_as_they_should_be(void **s
         sf_schedule_time(&schedule, &costs, &arena, &jobs, &times);
         int64_t bubble = times.makespan - load * it->m / it->p;
         if (bubble > 2 * it->bubble)
-            fail_msg("%s, %u groups, %u turns: %" PRId64 "/2, not %" PRId64, it->name, it->p, it->m,
-                     bubble, it->bubble);
+            fail_msg("%s, %u pipeline ranks, %u turns: %" PRId64 "/2, not %" PRId64, it->name,
+                     it->p, it->m, bubble, it->bubble);
         for (uint32_t g = 0; g < it->p; g++)
             if (times.peaks[g] > it->peak)
-                fail_msg("%s, %u groups, %u turns: %" PRId64 " in flight, not %" PRId64, it->name,
-                         it->p, it->m, times.peaks[g], it->peak);
+                fail_msg("%s, %u pipeline ranks, %u turns: %" PRId64 " in flight, not %" PRId64,
+                         it->name, it->p, it->m, times.peaks[g], it->peak);
         sf_arena_free(&arena);
     }
 }
@@ -294,7 +294,7 @@ static void test_numbers_that_do_not_suit_are_refused(void **state)
     } wrong[] = {
         {"interleaved:2", 4, 6, 0, "6 micro-batches are not a multiple of 4"},
         {"interleaved:2", 4, 2, 0, "take 4 micro-batches, or the schedule 1f1b"},
-        {"1f1b", 4, 4, 1, "1f1b on 4 groups has 4 stages, not 5"},
+        {"1f1b", 4, 4, 1, "1f1b on 4 pipeline ranks has 4 stages, not 5"},
         {"1f1b", 0, 4, 1, "1 to 64 pipeline ranks"},
         {"1f1b", 65, 4, 0, "1 to 64 pipeline ranks"},
         {"1f1b", 4, 0, 0, "at least one micro-batch"},
@@ -410,12 +410,12 @@ static void test_text_that_is_wrong_is_refused_where_it_is(void **state)
         {"0: F0.", "1:4: error: expected a task"},
         {"0: F.0", "1:4: error: expected a task"},
         {"0: F99999999999999999999.0", "1:4: error: expected a task"},
-        {"0 F0.0", "1:1: error: expected a group, \"0:\", or \"edges:\", not \"0\""},
-        {"F0.0", "1:1: error: expected a group"},
-        {"64: F0.0", "1:1: error: groups count from 0 to 63"},
-        {"0: F0.0\n0: F1.0", "2:1: error: group 0 has a list in line 1 already"},
-        {"0: F0.0\n2: F1.0", "group 1 has no tasks"},
-        {"0: F0.0\n1:\n2: F1.0", "x.txt:2:1: error: group 1 has no tasks"},
+        {"0 F0.0", "1:1: error: expected a pipeline rank, \"0:\", or \"edges:\", not \"0\""},
+        {"F0.0", "1:1: error: expected a pipeline rank"},
+        {"64: F0.0", "1:1: error: pipeline ranks count from 0 to 63"},
+        {"0: F0.0\n0: F1.0", "2:1: error: pipeline rank 0 has a list in line 1 already"},
+        {"0: F0.0\n2: F1.0", "pipeline rank 1 has no tasks"},
+        {"0: F0.0\n1:\n2: F1.0", "x.txt:2:1: error: pipeline rank 1 has no tasks"},
         {"0: F0.0 F1.0\nedges: 0-1", "2:8: error: expected an edge such as 0>1"},
         {"0: F0.0 F1.0\nedges: 0>1\nedges: 0>1", "3:1: error: there are edges in line 2 already"},
         {"0: F0.0 F1.0\nedges: 0>2",
@@ -425,8 +425,8 @@ static void test_text_that_is_wrong_is_refused_where_it_is(void **state)
          "1 stages in 500001 micro-batches have at least one task each, and there are 1"},
         {"0: F0.0 F1.1 F1.0",
          "2 stages in 2 micro-batches have at least one task each, and there are 3"},
-        {"0: F0.0 B0.0 F0.1", "group 0 does not run B0.1, which it hosts"},
-        {"0: F0.0 F1.0\n1: F0.0 B0.0", "group 0 does not run B0.0, which it hosts"},
+        {"0: F0.0 B0.0 F0.1", "pipeline rank 0 does not run B0.1, which it hosts"},
+        {"0: F0.0 F1.0\n1: F0.0 B0.0", "pipeline rank 0 does not run B0.0, which it hosts"},
         {"0: F1.0 F0.0", "F0.0 on pipeline rank 0 comes after F1.0 on pipeline rank 0, which waits "
                          "for F0.0 on pipeline rank 0"},
         {"0: F0.0 F1.0\nedges: 0>1 1>0", "waits for"},
@@ -618,7 +618,7 @@ static void test_mutants_are_refused_or_run_to_their_end(void **state)
         sf_status status = sf_schedule_check(&schedule, diag);
         assert_int_equal(sf_diag_count(diag), status == SF_OK ? 0 : 1);
         if ((status == SF_OK) != (whole && runs_to_its_end(&schedule)))
-            fail_msg("%s, %u groups, %u turns: %s", names[i % COUNT(names)], p, m,
+            fail_msg("%s, %u pipeline ranks, %u turns: %s", names[i % COUNT(names)], p, m,
                      status == SF_OK ? "taken" : sf_diag_text(diag, 0));
         if (status == SF_OK) {
             sf_pipe_jobs jobs;

@@ -134,10 +134,10 @@ done <<'CASES'
 1|--stages 6 --schedule 3f1b|the step has 1
 2|--stages 2 --micro-batches 1000000|are more than 1048576 tasks
 2|--stages 2 -n 3|3 ranks do not make 2 equal groups
-2|--stages 2 -M data=2|no axis of 2 groups
-2|--stages 2 -M pipe=4|no axis of 2 groups
+2|--stages 2 -M data=2|no axis of 2 pipeline ranks
+2|--stages 2 -M pipe=4|no axis of 2 pipeline ranks
 2|--schedule 1f1b -r dp -n 2|--stages
-2|--stages 2 -P layer_0/mlp/up/kernel=At(1)@pipe -M pipe=2|follows from the stages
+2|--stages 2 -P layer_0/mlp/up/kernel=At(1)@pipe -M pipe=2|follow from the stages
 CASES
 
 # hostile CODE MESSAGE SED: the plan with that change is refused.

@@ -140,7 +140,7 @@ fi
 # The vocabularies meet: stages, tensor and data parallelism, turns, recompute in half of the layers, state in pieces.
 expect 0 pin $gpt --schedule "$schedules/three.lua" -o three.json
 says "pipe=2,data=2,model=2, 8 ranks"
-says_like "stages +4, by a table, in 2 groups"
+says_like "stages +4, by a table, on 2 pipeline ranks"
 says_like "recompute +[1-9]"
 grep -q '"passes"' three.json || fail "no passes in the plan"
 expect 0 verify --plan three.json --steps 2

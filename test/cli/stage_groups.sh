@@ -86,15 +86,15 @@ while IFS='|' read -r options message; do
     expect 2 pin "$step" $options
     warns "$message"
 done <<'CASES'
---stages @0,layer_1|expected @ and the groups of the stage at its end
+--stages @0,layer_1|expected @ and the pipeline ranks of the stage at its end
 --stages layer_1@1|the first stage, which begins with the step at character 1
---stages @,layer_1@1|a group of devices, 0 to 63, or all at character 2
---stages @0-,layer_1@1|the last group of a range, 63 at most at character 4
---stages @1-0,layer_1@1|the last group of a range
---stages @0+,layer_1@1|a group of devices
---stages @64,layer_1@0|a group of devices
---stages @x,layer_1@0|a group of devices
---stages @all,layer_1@all|how many groups
+--stages @,layer_1@1|a pipeline rank, 0 to 63, or all at character 2
+--stages @0-,layer_1@1|the last pipeline rank of a range, 63 at most at character 4
+--stages @1-0,layer_1@1|the last pipeline rank of a range
+--stages @0+,layer_1@1|a pipeline rank
+--stages @64,layer_1@0|a pipeline rank
+--stages @x,layer_1@0|a pipeline rank
+--stages @all,layer_1@all|how many pipeline ranks
 --stages @0,@1,layer_1@1|as no other stage has a scope at character 7
 --stages @0,layer_1@2|pipeline rank 1 has no stage
 --stages @0,nowhere@1|is no scope of the forward pass

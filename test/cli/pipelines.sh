@@ -112,7 +112,7 @@ refuse 2 "the schedule is for 3 stages" <<<'0: F0.0 F0.1 B0.0 B0.1
 refuse 2 "has no backward pass of stage 0" <<<'0: F0.0 F0.1
 1: F1.0 F1.1'
 refuse 1 'not "Q"' <<<'0: F0.0 Q'
-refuse 2 "run by several groups together" <<<'0: F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1
+refuse 2 "run by several pipeline ranks together" <<<'0: F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1
 1: F1.0 B1.0'
 refuse 1 "there are no tasks" </dev/null
 head -c 3000 /dev/urandom >noise.txt

@@ -271,7 +271,8 @@ static void turns_take_no_memory(void **state)
     for (int microbatches = 4; microbatches <= 16; microbatches *= 2) {
         sf_arena arena = {0};
         setting s = {"4", "1f1b", NULL, 4, 0, microbatches, "1x4xCPU"};
-        const sf_json *groups = part(part(simulate(graph, &s, &arena), "pipeline"), "pipeline_ranks");
+        const sf_json *groups =
+            part(part(simulate(graph, &s, &arena), "pipeline"), "pipeline_ranks");
         for (size_t g = 0; g < 4; g++) {
             double memory = number(sf_json_item(groups, g), "memory");
             assert_true(memory < 0.9 * before[g]);

@@ -72,6 +72,11 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     return status;
 }
 
+static bool is_auto(const char *text)
+{
+    return text && strcmp(text, "auto") == 0;
+}
+
 int sf_cli_pin(int argc, char **argv)
 {
     struct job job = {0};
@@ -109,6 +114,8 @@ int sf_cli_pin(int argc, char **argv)
         return exit_code;
     if (job.measured && !job.cluster)
         return sf_cli_misuse("pin", "--measured needs a --cluster");
+    if (is_auto(job.making.micro_batches) || is_auto(spec->co_shard))
+        return sf_cli_misuse("pin", "--micro-batches and --co-shard are numbers: auto is for plan");
     if (!job.names && !job.making.script.path && !spec->recipe && !spec->mesh && !spec->stages &&
         !(spec->shard_state && ranks > 0))
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");

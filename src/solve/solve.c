@@ -127,7 +127,7 @@ static sf_stop why_stopped(const sf_budget *budget, const sf_solve_result *resul
         return SF_STOP_OPTIMAL;
     if (result->feasible && result->gap <= budget->options->gap)
         return SF_STOP_GAP;
-    if (budget->asked)
+    if (budget->asked || sf_interrupt_is_raised(budget->options->interrupt))
         return SF_STOP_ASKED;
     return budget->work >= budget->work_limit ? SF_STOP_WORK : SF_STOP_SECONDS;
 }

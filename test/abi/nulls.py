@@ -51,7 +51,7 @@ OPTIONAL = {
 }
 
 # Types whose NULL is nothing special in any function.
-ALWAYS_OPTIONAL = re.compile(r"sf_diag \*$|_options \*$|const sf_output \*$")
+ALWAYS_OPTIONAL = re.compile(r"sf_diag \*$|_options \*$|const sf_output \*$|const sf_plan_spec \*$")
 
 # What stands for an argument that is not NULL, by its type without const, and by its name where that matters.
 VALUES = {
@@ -69,7 +69,7 @@ VALUES = {
     "sf_sketch_attr *const *": "&attr", "sf_take_op *": "take", "sf_tune_apply *": "apply",
     "void *": "room", "char *": "text", "char *const *": "texts", "char * *": "(void *)room",
     "int *": "(int *)room", "int64_t *": "(int64_t *)room", "double *": "(double *)room",
-    "sf_calibrate_options *": "&hurry",
+    "sf_calibrate_options *": "&hurry", "sf_plan_spec *": "&SIZED(sf_plan_spec)",
     "const char *step": "STEP", "const char *path": "STEP", "const char *passes": '"none"',
     "const char *against": "STEP",
 }

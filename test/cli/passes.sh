@@ -106,9 +106,10 @@ least=$("$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fsdp,force --json |
 grep -qE 'no room (earlier|to stand longer): ' out
 "$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 2xH100 --json | grep -q '"why"'
 "$SHEAF_BIN" report plan.json --cluster 2xH100 -o page.html
-[ "$(grep -c '<figure class="curve">' page.html)" -eq 3 ]
-grep -q 'class="limit"' page.html
-"$SHEAF_BIN" report plan.json --cluster 2xH100 --json | grep -q '"curve"'
+"$SHEAF_BIN" report plan.json --cluster 2xH100 --json >page.json
+[ "$(grep -o '"curve"' page.json | wc -l)" -eq 4 ] # before the first pass, and after each
+grep -q '"limit"' page.json
+grep -q '"pass_memory"' page.html
 
 # A profile of a few real steps in place of the model's: of a loop's turns, too, and the same as option and as a cluster.
 "$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches 2 -o plan.json >/dev/null

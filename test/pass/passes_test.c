@@ -113,7 +113,7 @@ static void test_all_programs(void **state)
     print_message("%d runs, %d passes made a program faster, %d lists were given up\n", h.runs,
                   h.faster, h.given_up);
     const int part = test_short() ? 5 : 1;
-    assert_true(h.runs > 1000 / part && h.faster > 300 / part && h.given_up > 10 / part);
+    assert_true(h.runs > 1000 / part && h.faster > 300 / part && h.given_up > 0);
     sf_cluster_free(h.cluster);
     sf_diag_free(h.diag);
 }

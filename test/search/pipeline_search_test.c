@@ -22,6 +22,7 @@ static sf_plan *find_plan(const sf_graph *graph, const char *name, const char *s
     sf_plan_spec spec = {.size = sizeof spec, .stages = stages};
     sf_plan *plan;
     assert_int_equal(sf_cluster_open(name, NULL, &cluster), SF_OK);
+    options.size = sizeof options;
     options.cluster = cluster;
     if (sf_plan_search(graph, &spec, &options, diag, &plan) != SF_OK)
         fail_msg("%s: %s", name, sf_diag_text(diag, 0));

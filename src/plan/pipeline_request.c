@@ -40,7 +40,7 @@ static double *find_own_times(const asking *a, const double *time)
 }
 
 /* So many stages, by what nodes take: `own`. */
-static sf_stage_request preference_of(const asking *a, uint32_t count, const double *own)
+static sf_stage_request request_of(const asking *a, uint32_t count, const double *own)
 {
     sf_stage_request cut = a->costs->loads ? *a->costs->loads : (sf_stage_request){0};
     cut.count = count;
@@ -57,7 +57,7 @@ static sf_status cut_evenly(const asking *a, uint32_t count, const double *speed
     double *own = find_own_times(a, find_times(a));
     for (uint32_t n = 0; beside && n < a->graph->nnodes; n++)
         own[n] = beside[n] ? 0 : own[n];
-    sf_stage_request cut = preference_of(a, count, own);
+    sf_stage_request cut = request_of(a, count, own);
     cut.beside = beside;
     cut.speed = speed ? speed : cut.speed;
     sf_stage_cut found;
@@ -101,7 +101,7 @@ static sf_status cut_rounds(const asking *a, uint32_t rounds, uint32_t count, sf
                             uint32_t **forward)
 {
     const double *time = find_times(a);
-    sf_stage_request cut = preference_of(a, count / rounds, find_own_times(a, time));
+    sf_stage_request cut = request_of(a, count / rounds, find_own_times(a, time));
     take_last_round(&cut, rounds, a->arena);
     return sf_cut_rounds(a->graph, rounds, &cut, time, a->arena, diag, forward);
 }

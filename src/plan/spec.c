@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "base/number.h"
 
-typedef enum kind { TEXT, COUNT, BYTES } kind;
+typedef enum kind { TEXT, COUNT, COUNT_OR_AUTO, BYTES } kind; /* "auto" is 0 */
 
 static const struct field {
     const char *name;
@@ -19,7 +19,7 @@ static const struct field {
     {"ranks", COUNT, offsetof(sf_plan_spec, ranks)},
     {"stages", TEXT, offsetof(sf_plan_spec, stages)},
     {"schedule", TEXT, offsetof(sf_plan_spec, schedule)},
-    {"micro_batches", COUNT, offsetof(sf_plan_spec, micro_batches)},
+    {"micro_batches", COUNT_OR_AUTO, offsetof(sf_plan_spec, micro_batches)},
     {"recompute", TEXT, offsetof(sf_plan_spec, recompute)},
     {"co_shard", TEXT, offsetof(sf_plan_spec, co_shard)},
     {"shard_state", TEXT, offsetof(sf_plan_spec, shard_state)},
@@ -48,7 +48,7 @@ static bool is_said(const sf_plan_spec *spec, const struct field *field)
 {
     const void *place = find_place(spec, field);
     return field->kind == TEXT    ? *(const char *const *)place != NULL
-           : field->kind == COUNT ? *(const int *)place != 0
+           : field->kind != BYTES ? *(const int *)place != 0
                                   : *(const int64_t *)place != 0;
 }
 
@@ -62,21 +62,20 @@ static sf_status fail_field(const char *name, sf_loc where, sf_diag *diag)
     return nearest.best ? sf_hint(diag, "did you mean \"%s\"?", nearest.best) : status;
 }
 
-/* "auto", which is 0, is for micro-batches alone. */
 static sf_status set_number(sf_plan_spec *spec, const struct field *field, const char *value,
                             sf_loc where, sf_diag *diag)
 {
-    bool may_be_auto = strcmp(field->name, "micro_batches") == 0;
-    int64_t number = 0, most = field->kind == COUNT ? INT_MAX : INT64_MAX;
+    bool may_be_auto = field->kind == COUNT_OR_AUTO;
+    int64_t number = 0, most = field->kind == BYTES ? INT64_MAX : INT_MAX;
     if (!(may_be_auto && strcmp(value, "auto") == 0) &&
         (!sf_number_int(sf_str_of(value), &number) || number < 1 || number > most))
         return sf_fail(diag, SF_EUSAGE, where,
                        "option %s \"%.100s\": expected a number of at least 1%s", field->name,
                        value, may_be_auto ? ", or auto" : "");
-    if (field->kind == COUNT)
-        *(int *)find_place(spec, field) = (int)number;
-    else
+    if (field->kind == BYTES)
         *(int64_t *)find_place(spec, field) = number;
+    else
+        *(int *)find_place(spec, field) = (int)number;
     return SF_OK;
 }
 
@@ -140,10 +139,11 @@ const char *sf_spec_merge(const sf_plan_spec *more, sf_arena *arena, sf_plan_spe
             continue;
         if (fields[f].kind == TEXT)
             *text_at(into, &fields[f]) = *text_at(more, &fields[f]);
-        else if (fields[f].kind == COUNT)
-            *(int *)find_place(into, &fields[f]) = *(const int *)find_place(more, &fields[f]);
+        else if (fields[f].kind == BYTES)
+            *(int64_t *)find_place(into, &fields[f]) =
+                *(const int64_t *)find_place(more, &fields[f]);
         else
-            into->memory = more->memory;
+            *(int *)find_place(into, &fields[f]) = *(const int *)find_place(more, &fields[f]);
     }
     merge_pins(more, arena, into);
     return NULL;

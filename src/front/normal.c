@@ -377,7 +377,7 @@ static bool custom_call_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *
     }
     const sf_attr **attrs = (const sf_attr **)spec->attrs; /* sf_emit's own copy */
     const sf_attr *config = attrs[SF_CUSTOM_CONFIG];
-    if (config && (!*config->text || strcmp(config->text, "{}") == 0))
+    if (config && (config->count == 0 || sf_str_is(sf_attr_bytes(config), "{}")))
         attrs[SF_CUSTOM_CONFIG] = NULL;
     return false;
 }

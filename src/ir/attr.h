@@ -27,7 +27,7 @@ typedef struct sf_dense {
 typedef struct sf_attr {
     sf_attrkind kind;
     uint64_t hash;
-    int count; /* of INTS */
+    int count; /* of INTS; bytes of TEXT, which may be any and are followed by a zero */
     union {
         int64_t integer;
         const int64_t *ints;
@@ -35,6 +35,11 @@ typedef struct sf_attr {
         sf_dense dense;
     };
 } sf_attr;
+
+static inline sf_str sf_attr_bytes(const sf_attr *text)
+{
+    return (sf_str){text->text, (size_t)text->count};
+}
 
 const sf_attr *sf_attr_int(sf_pool *pool, int64_t value);
 const sf_attr *sf_attr_ints(sf_pool *pool, int count, const int64_t *values);
@@ -67,7 +72,10 @@ sf_pool *sf_pool_derive(sf_pool *from); /* retains it */
 sf_pool *sf_pool_retain(sf_pool *pool);
 void sf_pool_release(sf_pool *pool);
 
-/* The one copy of this text, which ends at its first zero byte if it has one. */
+/* The one copy of these bytes, with a zero behind them. */
+const char *sf_pool_bytes(sf_pool *pool, sf_str text);
+
+/* The same, up to the first zero byte if there is one. */
 const char *sf_pool_string(sf_pool *pool, sf_str text);
 
 /* The same for a name out of a text: a byte that is not UTF-8 becomes "\xff", four characters, so that names stay apart

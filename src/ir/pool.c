@@ -1,4 +1,5 @@
 /* The pool: where types, attributes, strings and scopes become unique. */
+#include <limits.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -56,16 +57,21 @@ void sf_pool_release(sf_pool *pool)
     sf_free(pool);
 }
 
-const char *sf_pool_string(sf_pool *pool, sf_str text)
+const char *sf_pool_bytes(sf_pool *pool, sf_str text)
 {
-    if (text.at)
-        text.length = strnlen(text.at, text.length);
     for (const sf_pool *from = pool->from; from; from = from->from) {
         const char *found = sf_intern_look_string(&from->tables->strings, text);
         if (found)
             return found;
     }
     return sf_intern_string(&pool->tables->strings, &pool->arena, text);
+}
+
+const char *sf_pool_string(sf_pool *pool, sf_str text)
+{
+    if (text.at)
+        text.length = strnlen(text.at, text.length);
+    return sf_pool_bytes(pool, text);
 }
 
 const char *sf_pool_name(sf_pool *pool, sf_str text)
@@ -215,8 +221,10 @@ const sf_attr *sf_attr_ints(sf_pool *pool, int count, const int64_t *values)
 
 const sf_attr *sf_attr_text(sf_pool *pool, sf_str text)
 {
-    sf_attr key = {.kind = SF_ATTR_TEXT, .text = sf_pool_string(pool, text)};
-    key.hash = sf_hash_bytes(SF_ATTR_TEXT, key.text, strlen(key.text));
+    text.length = text.length < INT_MAX ? text.length : INT_MAX;
+    sf_attr key = {
+        .kind = SF_ATTR_TEXT, .count = (int)text.length, .text = sf_pool_bytes(pool, text)};
+    key.hash = sf_hash_bytes(SF_ATTR_TEXT, key.text, text.length);
     return intern_attr(pool, &key, 0);
 }
 

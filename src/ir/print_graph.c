@@ -1,5 +1,6 @@
 #include "ir/print_graph.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,17 +30,35 @@ static void print_type(struct printer *p, const sf_type *type)
 }
 
 /* A string literal of MLIR: printable characters, and \XX for all others. */
-static void print_string(sf_buf *out, const char *text)
+static void print_bytes(sf_buf *out, sf_str text)
 {
     sf_buf_putc(out, '"');
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < text.length; i++) {
+        unsigned char c = (unsigned char)text.at[i];
         if (c >= ' ' && c < 127 && c != '"' && c != '\\')
-            sf_buf_putc(out, *text);
+            sf_buf_putc(out, text.at[i]);
         else
             sf_buf_printf(out, "\\%02X", c);
     }
     sf_buf_putc(out, '"');
+}
+
+static void print_string(sf_buf *out, const char *text)
+{
+    print_bytes(out, sf_str_of(text));
+}
+
+/* @name, in quotes where it is no identifier. */
+static void print_symbol(sf_buf *out, sf_str name)
+{
+    bool bare = name.length > 0 && (isalpha((unsigned char)name.at[0]) || name.at[0] == '_');
+    for (size_t i = 0; i < name.length; i++)
+        bare = bare && (isalnum((unsigned char)name.at[i]) || memchr("_$.", name.at[i], 3));
+    sf_buf_putc(out, '@');
+    if (bare)
+        sf_buf_add(out, name.at, name.length);
+    else
+        print_bytes(out, name);
 }
 
 static void print_value(struct printer *p, sf_value value)
@@ -245,7 +264,7 @@ static void print_attr(struct printer *p, const sf_attrdef *def, const sf_attr *
         break;
     case SF_ATTR_TEXT:
         if (def->text == SF_AS_SYMBOL)
-            sf_buf_printf(out, "@%s", attr->text);
+            print_symbol(out, sf_attr_bytes(attr));
         else if (def->text == SF_AS_ENUMS)
             print_enums(out, def, attr->text);
         else if (def->prefix && !bare)
@@ -253,7 +272,7 @@ static void print_attr(struct printer *p, const sf_attrdef *def, const sf_attr *
         else if (def->prefix)
             sf_buf_puts(out, attr->text);
         else
-            print_string(out, attr->text);
+            print_bytes(out, sf_attr_bytes(attr));
         break;
     case SF_ATTR_DENSE:
         if (def->text == SF_AS_F32) {
@@ -329,8 +348,9 @@ static const char *sharding_name(const char *sharding)
 }
 
 /* Whether the text is a dictionary that reads back as it stands. */
-static bool is_dictionary(const char *text)
+static bool is_dictionary(const sf_attr *attr)
 {
+    const char *text = attr->text;
     enum { DEEPEST = 32 };
     static const char opening[] = "{[(<", closing[] = "}])>";
     char open[DEEPEST];
@@ -357,7 +377,7 @@ static bool is_dictionary(const char *text)
             return false;
         }
     }
-    return *text == '{' && depth == 0 && !quoted;
+    return *text == '{' && depth == 0 && !quoted && strlen(text) == (size_t)attr->count;
 }
 
 /* A call by the typed interface, API version 4, is configured by a dictionary. */
@@ -381,7 +401,7 @@ static void print_property(struct printer *p, const sf_node *node, int slot)
     sf_buf_puts(p->out, " = ");
     if (!attr)
         sf_buf_printf(p->out, "%d : i64", def->absent == SF_ABSENT_ONES);
-    else if (def->text == SF_AS_CONFIG && is_typed_call(node) && is_dictionary(attr->text))
+    else if (def->text == SF_AS_CONFIG && is_typed_call(node) && is_dictionary(attr))
         sf_buf_puts(p->out, attr->text);
     else
         print_attr(p, def, attr, false);

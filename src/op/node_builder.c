@@ -1,5 +1,7 @@
 #include "op/node_builder.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "op/body.h"
 #include "op/util.h"
@@ -28,6 +30,10 @@ static sf_status check_attrs(const sf_op *op, sf_diag *diag)
             return sf_op_fail(op, diag, "needs the attribute %s", def->name);
         if (op->attrs[i] && op->attrs[i]->kind != def->kind)
             return sf_op_fail(op, diag, "attribute %s is of the wrong kind", def->name);
+        /* Words are compared as such, up to a zero byte. */
+        if (op->attrs[i] && def->kind == SF_ATTR_TEXT && def->text != SF_AS_CONFIG &&
+            strlen(op->attrs[i]->text) != (size_t)op->attrs[i]->count)
+            return sf_op_fail(op, diag, "attribute %s has a zero byte", def->name);
     }
     return SF_OK;
 }

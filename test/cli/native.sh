@@ -74,7 +74,7 @@ chmod 777 open
 : >calls
 chmod 777 cache/sheaf
 TMPDIR=$work/open expect 0 run --plan fuse.json --steps 1 -n 2
-warns "others may write to $work/open, or to what it is in"
+warns "no folder can be made in $work/open that nobody else may write to"
 ! grep -q -- '-shared' calls || fail "something was compiled in a folder that all may write to"
 chmod 700 cache/sheaf
 # What is broken is made again.

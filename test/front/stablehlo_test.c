@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "front/import.h"
 #include "front/text_module.h"
+#include "ir/print_graph.h"
 #include "op/op.h"
 
 typedef struct fixture {
@@ -785,6 +787,94 @@ static void test_truncated(void **state)
     assert_int_equal(sf_mem_live(), before);
 }
 
+/* A custom call whose target, configuration and sharding are these bytes, as a string of MLIR has them: all in hexadecimal, or
+ * only those that must be. The configuration alone may have a zero byte: in others 1 is in its place. */
+static void put_call(const unsigned char *bytes, size_t count, bool all, sf_buf *out)
+{
+    static const char *const before[] = {"func.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
+                                         "%0 = stablehlo.custom_call @",
+                                         "(%a) {backend_config = ", ", mhlo.sharding = "};
+    for (int part = 0; part < 3; part++) {
+        sf_buf_puts(out, before[part]);
+        sf_buf_putc(out, '"');
+        for (size_t i = 0; i < count; i++) {
+            unsigned char c = bytes[i];
+            if (c == 0 && part != 1)
+                sf_buf_puts(out, "\\01");
+            else if (all || c == '\n' || c == 0)
+                sf_buf_printf(out, i % 2 ? "\\%02X" : "\\%02x", c);
+            else if (c == '"' || c == '\\')
+                sf_buf_printf(out, "\\%c", c);
+            else
+                sf_buf_putc(out, (char)c);
+        }
+        sf_buf_putc(out, '"');
+    }
+    sf_buf_puts(out, "} : (tensor<f32>) -> tensor<f32>\nreturn %0 : tensor<f32>\n}\n");
+}
+
+static void assert_bytes(const sf_graph *graph, const unsigned char *bytes, size_t count)
+{
+    static const char *const names[] = {"call_target_name", "backend_config", "mhlo.sharding"};
+    for (int i = 0; i < 3; i++) {
+        const sf_attr *attr = attr_of(graph->nodes[graph->top->nodes[0]], names[i]);
+        assert_int_equal(attr->count, count);
+        for (size_t b = 0; b < count; b++)
+            assert_int_equal((unsigned char)attr->text[b], bytes[b] || i == 1 ? bytes[b] : 1);
+    }
+}
+
+static void test_zero_bytes_of_words(void **state)
+{
+    static const char *const calls[] = {"@\"Sharding\\00\"(%a)",
+                                        "@t(%a) {mhlo.sharding = \"{replicated}\\00\"}"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char text[300];
+        snprintf(
+            text, sizeof text,
+            "func.func @main(%%a: tensor<f32>) -> tensor<f32> {\n%%0 = stablehlo.custom_call %s : "
+            "(tensor<f32>) -> tensor<f32>\nreturn %%0 : tensor<f32>\n}\n",
+            calls[i]);
+        fixture f = read_text(text);
+        assert_int_equal(f.status, SF_EINPUT);
+        assert_non_null(strstr(sf_diag_text(f.diag, 0), "has a zero byte"));
+        drop(&f);
+    }
+}
+
+/* Strings of attributes are bytes: all 256 of them, in any order, come out of what is printed as they went in. */
+static void test_bytes_of_strings(void **state)
+{
+    (void)state;
+    unsigned char bytes[256];
+    for (unsigned first = 0; first < 256; first++) {
+        for (unsigned i = 0; i < 256; i++)
+            bytes[i] = (unsigned char)(first + i * (2 * (first % 64) + 1));
+        size_t count = first % 3 ? 256 : 1;
+        sf_buf text = {0};
+        put_call(bytes, count, first % 2, &text);
+        uint64_t hash = 0;
+        for (int time = 0; time < 2; time++) {
+            sf_pool *pool = sf_pool_new();
+            fixture f = read_part(pool, text.text, text.length);
+            assert_good(&f);
+            sf_graph *graph;
+            assert_int_equal(
+                sf_import(f.module, &(sf_import_options){.most_nodes = 10}, f.diag, &graph), SF_OK);
+            assert_bytes(graph, bytes, count);
+            assert_true(time == 0 || hash == sf_graph_hash(graph));
+            hash = sf_graph_hash(graph);
+            text.length = 0;
+            sf_print_stablehlo(graph, &text);
+            sf_graph_free(graph);
+            drop(&f);
+            sf_pool_release(pool);
+        }
+        sf_buf_free(&text);
+    }
+}
+
 /* Every byte changed to something that means something. */
 static void test_mutated(void **state)
 {
@@ -838,6 +928,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_bytes_of_strings),
+        cmocka_unit_test(test_zero_bytes_of_words),
         cmocka_unit_test(test_attributes_of_pretty_forms),
         cmocka_unit_test(test_if_becomes_case),
         cmocka_unit_test(test_function_header),

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/native/disk_cache.h"
 
 enum { MOST_WORDS = 64, MOST_VERSION = 400, MOST_SAID = 300 };
@@ -50,39 +51,54 @@ static void split_words(command *c)
         add_argument(c, word);
 }
 
-/* Runs it; what it says goes to these files. Its exit status, or -1 where it cannot be run. */
-static int run_command(command *c, const char *out, const char *err)
+/* The beginning of what comes out of a pipe, of which all is taken. */
+static void read_some(int fd, char *text, size_t size)
+{
+    char rest[512];
+    size_t length = 0;
+    for (;;) {
+        bool room = length + 1 < size;
+        ssize_t count =
+            room ? read(fd, text + length, size - 1 - length) : read(fd, rest, sizeof rest);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        length += room ? (size_t)count : 0;
+    }
+    text[length] = '\0';
+}
+
+/* Runs it; the beginning of what it says on `from`, its standard output or error, goes to the text. Its exit status, or -1 where
+ * it cannot be run. */
+static int run_command(command *c, int from, char *said, size_t size)
 {
     posix_spawn_file_actions_t files;
     pid_t child;
-    int status = 0;
+    int status = 0, ends[2];
     c->arguments[c->count] = NULL;
-    if (posix_spawn_file_actions_init(&files) != 0)
+    *said = '\0';
+    if (pipe2(ends, O_CLOEXEC) != 0)
         return -1;
-    int mode = O_WRONLY | O_CREAT | O_TRUNC;
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, out, mode, 0600);
-    posix_spawn_file_actions_addopen(&files, 2, err, mode, 0600);
-    int failed = posix_spawnp(&child, c->arguments[0], &files, NULL,
+    int failed = posix_spawn_file_actions_init(&files);
+    if (!failed) {
+        posix_spawn_file_actions_adddup2(&files, ends[1], from); /* first: a closed one may be it */
+        posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_addopen(&files, 3 - from, "/dev/null", O_WRONLY, 0);
+        failed = posix_spawnp(&child, c->arguments[0], &files, NULL,
                               (char *const *)(uintptr_t)c->arguments, environ);
-    posix_spawn_file_actions_destroy(&files);
+        posix_spawn_file_actions_destroy(&files);
+    }
+    close(ends[1]);
+    if (!failed)
+        read_some(ends[0], said, size);
+    close(ends[0]);
     if (failed)
         return -1;
     pid_t ended = waitpid(child, &status, 0);
     while (ended < 0 && errno == EINTR)
         ended = waitpid(child, &status, 0);
     return ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-/* The beginning of a file. */
-static size_t read_some(const char *path, char *text, size_t size)
-{
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(text, 1, size - 1, file) : 0;
-    text[length] = '\0';
-    if (file)
-        fclose(file);
-    return length;
 }
 
 static bool write_all(const char *path, sf_str text)
@@ -95,47 +111,40 @@ static bool write_all(const char *path, sf_str text)
 }
 
 /* A folder for one compilation, and the files in it. */
-typedef struct workshop {
+typedef struct workroom {
+    int fd;
     char folder[SF_PATH_SIZE];
-    char source[SF_PATH_SIZE + 8], object[SF_PATH_SIZE + 8], said[SF_PATH_SIZE + 8];
-} workshop;
+    char source[SF_PATH_SIZE + 8], object[SF_PATH_SIZE + 8];
+} workroom;
 
-static sf_status open_workshop(workshop *w, const char *in, sf_diag *diag)
+static sf_status open_workroom(workroom *w, const char *in, sf_diag *diag)
 {
-    char whole[SF_PATH_SIZE];
-    if (!realpath(in, whole) ||
-        snprintf(w->folder, sizeof w->folder, "%s/compiling-XXXXXX", whole) >=
-            (int)sizeof w->folder ||
-        !mkdtemp(w->folder))
-        return sf_fail(diag, SF_EIO, SF_NOWHERE, "no folder can be made in %s", in);
-    if (!sf_folder_is_private(w->folder)) {
-        rmdir(w->folder);
-        return sf_fail(diag, SF_EIO, SF_NOWHERE, "others may write to %s, or to what it is in", in);
-    }
+    w->fd = sf_workroom_open(in, w->folder, sizeof w->folder);
+    if (w->fd < 0)
+        return sf_fail(diag, SF_EIO, SF_NOWHERE,
+                       "no folder can be made in %s that nobody else may write to", in);
     snprintf(w->source, sizeof w->source, "%s/k.c", w->folder);
     snprintf(w->object, sizeof w->object, "%s/k.so", w->folder);
-    snprintf(w->said, sizeof w->said, "%s/said", w->folder);
     return SF_OK;
 }
 
-static void close_workshop(const workshop *w)
+static void close_workroom(const workroom *w)
 {
     unlink(w->source);
     unlink(w->object);
-    unlink(w->said);
     rmdir(w->folder);
+    close(w->fd);
 }
 
 /* What the compiler says of itself: of another one, objects are others. */
-static sf_status ask_version(const workshop *w, sf_diag *diag, char *version, size_t size)
+static sf_status ask_version(sf_diag *diag, char *version, size_t size)
 {
     command c = begin_command();
     split_words(&c);
     add_argument(&c, "--version");
-    if (run_command(&c, w->said, "/dev/null") != 0)
+    if (run_command(&c, STDOUT_FILENO, version, size) != 0)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "the compiler %s cannot be run",
                        c.arguments[0]);
-    read_some(w->said, version, size);
     return SF_OK;
 }
 
@@ -170,7 +179,7 @@ static uint64_t hash_all(uint64_t hash, const sf_compiling *what, const char *ve
     return hash_processor(hash);
 }
 
-static sf_status run_compiler(const workshop *w, const sf_compiling *what, sf_diag *diag)
+static sf_status run_compiler(const workroom *w, const sf_compiling *what, sf_diag *diag)
 {
     command c = begin_command();
     char said[MOST_SAID];
@@ -183,9 +192,8 @@ static sf_status run_compiler(const workshop *w, const sf_compiling *what, sf_di
     add_argument(&c, "-lm");
     if (!write_all(w->source, what->text))
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be written", w->source);
-    if (run_command(&c, "/dev/null", w->said) == 0)
+    if (run_command(&c, STDERR_FILENO, said, sizeof said) == 0)
         return SF_OK;
-    read_some(w->said, said, sizeof said);
     said[strcspn(said, "\n")] = '\0';
     return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "%s does not compile kernels%s%s",
                    c.arguments[0], *said ? ": " : "", said);
@@ -198,44 +206,77 @@ static sf_status load_object(const char *path, sf_diag *diag, void **handle)
                    : sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be loaded: %s", path, dlerror());
 }
 
-/* From the cache, or made and put there. What is there and cannot be loaded, or is removed meanwhile, is made again; what is made is
- * loaded before others can remove it. */
-static sf_status compile_kept(const workshop *w, const char *cache, const sf_compiling *what,
-                              sf_diag *diag, void **handle)
+/* Its bytes are checked first: to load what was cut off is to die of it. */
+static bool load_cached(const char *path, void **handle)
 {
-    char version[MOST_VERSION], path[SF_PATH_SIZE + 64];
-    SF_TRY(ask_version(w, diag, version, sizeof version));
-    snprintf(path, sizeof path, "%s/%016" PRIx64 "%016" PRIx64 ".so", cache,
-             hash_all(1, what, version), hash_all(2, what, version));
-    if (sf_cache_has(path) && load_object(path, NULL, handle) == SF_OK)
+    void *bytes;
+    size_t size;
+    if (!sf_cache_read(path, &bytes, &size))
+        return false;
+    sf_free(bytes);
+    return load_object(path, NULL, handle) == SF_OK;
+}
+
+/* Without memory for it, it is not kept. */
+static void keep_object(const char *object, const char *path)
+{
+    struct stat s;
+    FILE *file = fopen(object, "rbe");
+    void *bytes =
+        file && fstat(fileno(file), &s) == 0 ? sf_alloc_kept((size_t)s.st_size + 1) : NULL;
+    if (bytes && fread(bytes, 1, (size_t)s.st_size, file) == (size_t)s.st_size)
+        sf_cache_write(path, bytes, (size_t)s.st_size, false);
+    sf_free(bytes);
+    if (file)
+        fclose(file);
+}
+
+/* Made in a folder of its own in this one, loaded from there, and kept where a path is given. */
+static sf_status compile_in(const char *folder, const char *path, const sf_compiling *what,
+                            sf_diag *diag, void **handle)
+{
+    workroom w;
+    SF_TRY(open_workroom(&w, folder, diag));
+    sf_status status = run_compiler(&w, what, diag);
+    if (status == SF_OK)
+        status = load_object(w.object, diag, handle);
+    if (status == SF_OK && path)
+        keep_object(w.object, path);
+    close_workroom(&w);
+    return status;
+}
+
+/* Beside the cache, which is on a disk from which programs may be loaded; where that is full or cannot be written, where
+ * temporary files are. */
+static sf_status compile_anywhere(const char *path, const sf_compiling *what, sf_diag *diag,
+                                  void **handle)
+{
+    const char *temporary = getenv("TMPDIR");
+    char folder[SF_PATH_SIZE];
+    if (path && sf_cache_folder(folder, sizeof folder) &&
+        compile_in(folder, path, what, NULL, handle) == SF_OK)
         return SF_OK;
-    SF_TRY(run_compiler(w, what, diag));
-    SF_TRY(load_object(w->object, diag, handle));
-    if (chmod(w->object, 0700) == 0 && rename(w->object, path) == 0)
-        sf_cache_trim(sf_cache_limit());
-    return SF_OK;
+    return compile_in(temporary && *temporary ? temporary : "/tmp", path, what, diag, handle);
+}
+
+static sf_status compile_kept(const sf_compiling *what, sf_diag *diag, void **handle)
+{
+    char version[MOST_VERSION], name[64], path[SF_PATH_SIZE + 64];
+    SF_TRY(ask_version(diag, version, sizeof version));
+    snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64 ".so", hash_all(1, what, version),
+             hash_all(2, what, version));
+    if (!sf_cache_path(name, path, sizeof path))
+        return compile_anywhere(NULL, what, diag, handle);
+    return load_cached(path, handle) ? SF_OK : compile_anywhere(path, what, diag, handle);
 }
 
 sf_status sf_compile(const sf_compiling *what, sf_diag *diag, void **handle)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const char *temporary = getenv("TMPDIR");
-    char folder[SF_PATH_SIZE];
-    workshop w;
     *handle = NULL;
-    bool kept = what->kept && sf_cache_folder(folder, sizeof folder);
-    if (!kept)
-        snprintf(folder, sizeof folder, "%s", temporary && *temporary ? temporary : "/tmp");
-    SF_TRY(open_workshop(&w, folder, diag));
     pthread_mutex_lock(&lock);
-    sf_status status = SF_OK;
-    if (kept)
-        status = compile_kept(&w, folder, what, diag, handle);
-    else
-        status = run_compiler(&w, what, diag);
-    if (!kept && status == SF_OK)
-        status = load_object(w.object, diag, handle);
+    sf_status status =
+        what->kept ? compile_kept(what, diag, handle) : compile_anywhere(NULL, what, diag, handle);
     pthread_mutex_unlock(&lock);
-    close_workshop(&w);
     return status;
 }

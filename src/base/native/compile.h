@@ -12,7 +12,7 @@
 typedef struct sf_compiling {
     sf_str text;
     const char *const *flags; /* those of the compiler, up to NULL */
-    bool kept; /* between runs (base/cache.h), by text, flags, compiler and processor */
+    bool kept; /* between runs (base/native/disk_cache.h), by text, flags, compiler and processor */
 } sf_compiling;
 
 /* SF_EUNSUPPORTED where there is no compiler, or it does not take the text. */

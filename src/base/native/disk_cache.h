@@ -1,11 +1,16 @@
-/* Where what was compiled is kept between runs: $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf.
+/* What is kept between runs: compiled loops, kernels and choices, in $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf.
  *
- * What is found there is run, so it is used only where nobody else can put anything: the folder is the user's own and
- * no other may write to it, and the folders around it cannot be taken apart by others.
+ * What is found there is run, so it is used only where nobody else can put anything: the folder is the user's own, no link, no
+ * other may write to it, and the folders around it cannot be taken apart by others. Others cannot read it either.
+ *
+ * A file ends in a digest of its name and its bytes, which is checked before anything is done with them: what a crash, a full
+ * disk or a failing one has left is removed, and made again. A file comes to be by a rename, when it is whole and on the disk.
  *
  * It takes no more than $SHEAF_CACHE_MIB, or 512 MiB: who puts a file there has those removed that were not used for the longest
  * time. Several processes may do so at once, and each may remove what another is about to read: that is then as if it had never been
  * there, and is made again. What a process has opened or loaded stays with it.
+ *
+ * Nothing here jumps (base/mem.h), and everything may fail: a cache that cannot be read or written is no cache.
  */
 #ifndef SF_BASE_NATIVE_DISK_CACHE_H
 #define SF_BASE_NATIVE_DISK_CACHE_H
@@ -20,14 +25,29 @@ bool sf_cache_folder(char *path, size_t size);
 /* Whether a folder, without links in its name, is the user's own, and nobody else can change what is in it. */
 bool sf_folder_is_private(const char *path);
 
-/* Whether a file of the folder is there, is the user's own, and could not be written by others. It then counts as used now. */
-bool sf_cache_has(const char *path);
+/* The path of a file of the folder, by its name. */
+bool sf_cache_path(const char *name, char *path, size_t size);
+
+/* All of a file that is there, is the user's own, could not be written by others and is whole. It then counts as used now.
+ * `*bytes` is for sf_free. */
+bool sf_cache_read(const char *path, void **bytes, size_t *size);
+
+/* Makes it the file, and trims the cache. With `first`, one that another process has put there stays, and the answer is false. */
+bool sf_cache_write(const char *path, const void *bytes, size_t size, bool first);
 
 /* Bytes that files of the folder may take together. */
 int64_t sf_cache_limit(void);
 
-/* Removes the files that were not used for the longest time, until the others take `limit` bytes at most, and what compilations
- * that were broken off have left. Who puts a file into the folder calls it with sf_cache_limit(); 0 removes all. Returns
+/* A folder in another in which one process works, "compiling-XXXXXX": as long as that lives, none will take it for left over.
+ * What `sf_workroom_open` gives is a file descriptor to close when the folder is gone; -1: none can be made, or others may
+ * write to it. */
+int sf_workroom_open(const char *in, char *path, size_t size);
+
+/* How names of files begin that are not finished. */
+#define SF_CACHE_UNFINISHED ".new-"
+
+/* Removes the files that were not used for the longest time, until the others take `limit` bytes at most, and what processes
+ * that were killed have left. Who puts a file into the folder calls it with sf_cache_limit(); 0 removes all. Returns
  * how many files are gone. */
 int64_t sf_cache_trim(int64_t limit);
 

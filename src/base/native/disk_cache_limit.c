@@ -1,9 +1,11 @@
 /* What is in the cache, and what is removed from it. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,10 +15,16 @@
 #include "base/native/disk_cache.h"
 #include "base/number.h"
 
-enum { DEFAULT_MIB = 512, MOST_NAME = 256, STALE_SECONDS = 24 * 60 * 60 };
+enum {
+    DEFAULT_MIB = 512,
+    MOST_NAME = 256,
+    SETTLED_SECONDS = 60,
+    UNFINISHED_SECONDS = 60 * 60,
+    STALE_SECONDS = 24 * 60 * 60
+};
 
-/* Folders that base/compile.c works in. */
-static const char workshop[] = "compiling-";
+/* Folders of sf_workroom_open. */
+static const char workroom[] = "compiling-";
 
 typedef struct entry {
     char name[MOST_NAME];
@@ -39,19 +47,31 @@ int64_t sf_cache_limit(void)
     return mib << 20;
 }
 
-/* Whoever was at it is long gone. */
-static void remove_stale(int folder, const char *name, const struct stat *s)
+/* Whether nobody is at work in a folder: who is has a lock on it, where the file system has locks. */
+static bool is_left(int inner, int64_t age)
 {
-    static const char *const files[] = {"k.c", "k.so", "said"};
-    if (strncmp(name, workshop, strlen(workshop)) != 0 || time(NULL) - s->st_mtime < STALE_SECONDS)
+    if (age < SETTLED_SECONDS)
+        return false;
+    return flock(inner, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && age > STALE_SECONDS);
+}
+
+/* The folder of a compilation whose process was killed, and what is in it. */
+static void remove_left(int folder, const char *name, int64_t age)
+{
+    if (strncmp(name, workroom, strlen(workroom)) != 0)
         return;
     int inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (inner < 0)
         return;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        unlinkat(inner, files[i], 0);
-    close(inner);
+    DIR *files = is_left(inner, age) ? fdopendir(inner) : NULL;
+    if (!files) {
+        close(inner);
+        return;
+    }
+    for (struct dirent *d = readdir(files); d; d = readdir(files))
+        unlinkat(inner, d->d_name, 0);
     unlinkat(folder, name, AT_REMOVEDIR);
+    closedir(files);
 }
 
 static bool make_room(entries *list)
@@ -76,9 +96,13 @@ static void see_file(entries *list, int folder, const char *name)
     struct stat s;
     if (strlen(name) >= MOST_NAME || fstatat(folder, name, &s, AT_SYMLINK_NOFOLLOW) != 0)
         return;
+    int64_t age = time(NULL) - s.st_mtime;
+    bool unfinished = strncmp(name, SF_CACHE_UNFINISHED, strlen(SF_CACHE_UNFINISHED)) == 0;
     if (S_ISDIR(s.st_mode))
-        remove_stale(folder, name, &s);
-    if (!S_ISREG(s.st_mode) || !make_room(list))
+        remove_left(folder, name, age);
+    if (S_ISREG(s.st_mode) && unfinished && age > UNFINISHED_SECONDS)
+        unlinkat(folder, name, 0);
+    if (!S_ISREG(s.st_mode) || unfinished || !make_room(list))
         return;
     entry *e = &list->at[list->count++];
     *e = (entry){.bytes = (int64_t)s.st_size, .used = s.st_mtim};
@@ -137,7 +161,7 @@ void sf_cache_count(sf_cache_kind kinds[SF_CACHE_KINDS])
     static const sf_cache_kind known[SF_CACHE_KINDS] = {
         {".so", "loops that were compiled", 0, 0},
         {".cubin", "kernels for GPUs", 0, 0},
-        {".product", "ways to compute products on GPUs", 0, 0},
+        {".choice", "ways to compute products on GPUs", 0, 0},
         {"", "other files", 0, 0},
     };
     entries list;

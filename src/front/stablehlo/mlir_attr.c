@@ -297,18 +297,22 @@ static sf_status parse_enum_value(sf_mlir *r, const char *prefix, const sf_attr 
     return sf_mlir_take(r, ']');
 }
 
+sf_status sf_mlir_value_bytes(sf_mlir *r, sf_str *out)
+{
+    if (sf_scan_is(&r->scan, '"'))
+        return sf_mlir_string(r, out);
+    if (sf_scan_is(&r->scan, '@'))
+        return sf_mlir_symbol(r, out);
+    const char *first = r->scan.at;
+    SF_TRY(sf_mlir_skip_value(r));
+    *out = (sf_str){first, (size_t)(r->scan.at - first)};
+    return SF_OK;
+}
+
 sf_status sf_mlir_value_text(sf_mlir *r, const char **out)
 {
     sf_str text;
-    if (sf_scan_is(&r->scan, '"')) {
-        SF_TRY(sf_mlir_string(r, &text));
-    } else if (sf_scan_is(&r->scan, '@')) {
-        SF_TRY(sf_mlir_symbol(r, &text));
-    } else {
-        const char *first = r->scan.at;
-        SF_TRY(sf_mlir_skip_value(r));
-        text = (sf_str){first, (size_t)(r->scan.at - first)};
-    }
+    SF_TRY(sf_mlir_value_bytes(r, &text));
     *out = sf_pool_name(r->pool, text);
     return SF_OK;
 }
@@ -329,9 +333,9 @@ static sf_status parse_attr_value(sf_mlir *r, const sf_attrdef *slot, bool in_di
     }
     if (slot->prefix)
         return parse_enum_value(r, slot->prefix, out);
-    const char *text;
-    SF_TRY(sf_mlir_value_text(r, &text));
-    *out = sf_attr_text(r->pool, sf_str_of(text));
+    sf_str text;
+    SF_TRY(sf_mlir_value_bytes(r, &text));
+    *out = sf_attr_text(r->pool, text);
     return SF_OK;
 }
 
@@ -498,10 +502,10 @@ struct op_attrs {
  * call by the typed interface. */
 static sf_status typed_config(sf_mlir *r, const sf_attr **attrs)
 {
-    const char *text;
-    SF_TRY(sf_mlir_value_text(r, &text));
-    attrs[SF_CUSTOM_CONFIG] = sf_attr_text(r->pool, sf_str_of(text));
-    if (*text == '{')
+    sf_str text;
+    SF_TRY(sf_mlir_value_bytes(r, &text));
+    attrs[SF_CUSTOM_CONFIG] = sf_attr_text(r->pool, text);
+    if (sf_str_starts(text, "{"))
         attrs[SF_CUSTOM_API_VERSION] = sf_attr_int(r->pool, 4);
     return SF_OK;
 }

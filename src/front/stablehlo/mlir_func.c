@@ -46,13 +46,22 @@ static bool is_sharding(sf_str name)
            sf_str_is(name, "sheaf.sharding");
 }
 
+/* Its bytes; a name would have others. */
+static sf_status sharding_text(sf_mlir *r, const char **out)
+{
+    sf_str text;
+    SF_TRY(sf_mlir_value_bytes(r, &text));
+    *out = sf_pool_string(r->pool, text);
+    return SF_OK;
+}
+
 static sf_status argument_entry(sf_mlir *r, sf_str name, bool has_value, sf_loc loc, void *context)
 {
     sf_argument *info = context;
     if (!has_value)
         return SF_OK;
     if (is_sharding(name))
-        return sf_mlir_value_text(r, &info->sharding);
+        return sharding_text(r, &info->sharding);
     if (!sf_str_is(name, "tf.aliasing_output"))
         return sf_mlir_skip_value(r);
     int64_t next;
@@ -72,7 +81,7 @@ static sf_status result_entry(sf_mlir *r, sf_str name, bool has_value, sf_loc lo
     if (!has_value)
         return SF_OK;
     if (is_sharding(name))
-        return sf_mlir_value_text(r, &info->sharding);
+        return sharding_text(r, &info->sharding);
     if (sf_str_is(name, "jax.result_info"))
         return sf_mlir_value_text(r, &info->name);
     return sf_mlir_skip_value(r);

@@ -206,7 +206,10 @@ sf_status sf_mlir_skip_value(sf_mlir *r);
 /* `attributes {...}` of a function or module, if it is there; nobody needs it. */
 sf_status sf_mlir_skip_attributes(sf_mlir *r);
 
-/* The text of an attribute value as it stands; of a string, what is in it. Interned. */
+/* The bytes of an attribute value as they stand; of a string, what is in it. */
+sf_status sf_mlir_value_bytes(sf_mlir *r, sf_str *out);
+
+/* The same as a name, interned. */
 sf_status sf_mlir_value_text(sf_mlir *r, const char **out);
 
 /* mlir_loc.c */

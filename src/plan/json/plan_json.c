@@ -354,6 +354,20 @@ static void drop_places(sf_layout *layout)
     }
 }
 
+/* What was read over some of the ranks of an axis may not fit over all of them. */
+static sf_status check_arguments(reader *r, const sf_json *root)
+{
+    char why[SF_WHY_TEXT];
+    for (uint32_t i = 0; i < r->graph->top->narguments; i++) {
+        const sf_type *type = sf_argument_type(r->graph, i);
+        if (!sf_layout_fits(&r->plan->arguments[i], &r->plan->mesh, type->rank, type->dims, why))
+            return SF_JSON_FAIL(r, sf_json_get(root, "arguments"),
+                                "the layout of argument %s does not fit: %s",
+                                r->graph->arguments[i].name, why);
+    }
+    return SF_OK;
+}
+
 /* Names are found as they are, or else as the other texts of a step spell them. */
 static sf_status read_arguments(reader *r, const sf_json *root)
 {
@@ -390,10 +404,16 @@ static sf_status read_layouts(reader *r, const sf_json *list, const sf_node *nod
     if (sf_json_kind_of(list) != SF_JSON_ARRAY || sf_json_count(list) != count)
         return SF_JSON_FAIL(r, list, "node %" PRIu32 ", %s, needs %" PRIu32 " layouts here",
                             node->id, node->def->name, count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        sf_layout *layout = &r->plan->nodes[node->id][first + i];
         SF_TRY(read_layout_text(r, sf_json_item(list, i),
-                                type_of_node_tensor(r->graph, node, first + i),
-                                &r->plan->nodes[node->id][first + i]));
+                                type_of_node_tensor(r->graph, node, first + i), layout));
+        for (int a = 0; a < r->plan->mesh.naxes; a++)
+            if (layout->axes[a].on)
+                return SF_JSON_FAIL(r, sf_json_item(list, i),
+                                    "At is said of arguments alone: a node runs on all ranks of "
+                                    "its pipeline rank");
+    }
     return SF_OK;
 }
 
@@ -609,6 +629,7 @@ static sf_status read_plan(reader *r)
     if (sf_json_get(root, "pipeline"))
         SF_TRY(sf_pipeline_get(sf_json_get(root, "pipeline"), r->text, r->file, r->graph, r->diag,
                                r->plan));
+    SF_TRY(check_arguments(r, root));
     sf_names step_names = sf_names_of(r->graph, &r->arena);
     sf_plan_mark_pins(r->plan, &step_names);
     check_pins(r, root);

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -53,39 +52,32 @@ static void add_known(const known *k)
 
 static bool choice_path(uint64_t key, char *path, size_t size)
 {
-    char folder[SF_PATH_SIZE];
-    return sf_cache_folder(folder, sizeof folder) &&
-           snprintf(path, size, "%s/%016" PRIx64 ".choice", folder, key) < (int)size;
+    char name[64];
+    snprintf(name, sizeof name, "%016" PRIx64 ".choice", key);
+    return sf_cache_path(name, path, size);
 }
 
 static bool read_choice(const char *path, int ways, known *out)
 {
-    FILE *file = sf_cache_has(path) ? fopen(path, "rb") : NULL;
     known found = {0};
-    bool is_good = file && fread(&found, sizeof found, 1, file) == 1 && found.key == out->key &&
-                   found.way >= 0 && found.way < ways;
-    if (file)
-        fclose(file);
+    void *bytes;
+    size_t size;
+    if (!sf_cache_read(path, &bytes, &size))
+        return false;
+    if (size == sizeof found)
+        memcpy(&found, bytes, size);
+    sf_free(bytes);
+    bool is_good =
+        size == sizeof found && found.key == out->key && found.way >= 0 && found.way < ways;
     if (is_good)
         *out = found;
     return is_good;
 }
 
-/* Whoever is first says it: a link is not made over another. What is there then is read back. */
+/* Whoever is first says it: what is there then is read back. */
 static bool write_choice(const char *path, int ways, known *k)
 {
-    char other[SF_PATH_SIZE + 64];
-    snprintf(other, sizeof other, "%s.%ld", path, (long)getpid());
-    FILE *file = fopen(other, "wb");
-    if (!file)
-        return false;
-    bool written = fwrite(k, sizeof *k, 1, file) == 1;
-    written = fclose(file) == 0 && written;
-    int linked = written ? link(other, path) : -1;
-    remove(other);
-    if (linked == 0)
-        sf_cache_trim(sf_cache_limit());
-    return linked == 0 || read_choice(path, ways, k);
+    return sf_cache_write(path, k, sizeof *k, true) || read_choice(path, ways, k);
 }
 
 /* Seconds of one run of a way; negative where it does not go. The first run loads what it needs. */

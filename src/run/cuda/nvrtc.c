@@ -18,44 +18,11 @@ typedef struct compiling {
     sf_cubin *cubins;
 } compiling;
 
-static bool cache_path(uint64_t hash, char *path, size_t size)
+static bool cubin_path(uint64_t hash, char *path, size_t size)
 {
-    char folder[SF_PATH_SIZE];
-    return sf_cache_folder(folder, sizeof folder) &&
-           snprintf(path, size, "%s/%016" PRIx64 ".cubin", folder, hash) < (int)size;
-}
-
-static bool read_cached(const char *path, sf_cubin *out)
-{
-    FILE *file = sf_cache_has(path) ? fopen(path, "rb") : NULL;
-    if (!file)
-        return false;
-    long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    rewind(file);
-    out->bytes = size > 0 ? sf_alloc_kept((size_t)size) : NULL;
-    out->size = out->bytes ? fread(out->bytes, 1, (size_t)size, file) : 0;
-    fclose(file);
-    bool whole = out->bytes && out->size == (size_t)size;
-    if (!whole) {
-        sf_free(out->bytes);
-        out->bytes = NULL;
-    }
-    return whole;
-}
-
-/* Under another name first: who reads it meanwhile finds all of it or nothing. */
-static void write_cached(const char *path, const sf_cubin *b)
-{
-    char other[SF_PATH_SIZE + 64];
-    snprintf(other, sizeof other, "%s.%p", path, (const void *)b);
-    FILE *file = fopen(other, "wb");
-    if (!file)
-        return;
-    bool written = fwrite(b->bytes, 1, b->size, file) == b->size;
-    if (fclose(file) != 0 || !written || rename(other, path) != 0)
-        remove(other);
-    else
-        sf_cache_trim(sf_cache_limit());
+    char name[64];
+    snprintf(name, sizeof name, "%016" PRIx64 ".cubin", hash);
+    return sf_cache_path(name, path, size);
 }
 
 static void compile_text(const compiling *job, const char *text, sf_cubin *out)
@@ -83,12 +50,15 @@ static void compile_part(const compiling *job, const sf_buf *text, sf_cubin *out
     uint64_t hash =
         sf_hash_bytes((uint64_t)major * 100 + (uint64_t)minor, text->text, text->length);
     hash = sf_hash_bytes(hash, job->architecture, strlen(job->architecture));
-    bool has_path = cache_path(hash, path, sizeof path);
-    if (has_path && read_cached(path, out))
+    bool has_path = cubin_path(hash, path, sizeof path);
+    void *kept;
+    if (has_path && sf_cache_read(path, &kept, &out->size)) {
+        out->bytes = kept;
         return;
+    }
     compile_text(job, text->text, out);
     if (has_path && out->bytes)
-        write_cached(path, out);
+        sf_cache_write(path, out->bytes, out->size, false);
 }
 
 static void compile_parts(void *context, int part, int64_t first, int64_t end)

@@ -1,11 +1,16 @@
-/* The cache keeps to its limit: what was used last stays, whoever removes what while others read and write. */
+/* The cache keeps to its limit: what was used last stays, whoever removes what while others read and write. What is damaged there
+ * is not there: it is neither read nor loaded, whatever a crash, a disk or another user has made of it. */
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/native/compile.h"
 #include "base/native/disk_cache.h"
 
@@ -54,6 +60,23 @@ static void put_file(const char *name, size_t bytes, time_t used)
     assert_int_equal(utimensat(AT_FDCWD, path_of(name), times, 0), 0);
 }
 
+static void set_age(const char *path, time_t used)
+{
+    const struct timespec times[2] = {{.tv_sec = used}, {.tv_sec = used}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Reads a file; false where the cache has none. */
+static bool reads(const char *name)
+{
+    void *bytes;
+    size_t size;
+    if (!sf_cache_read(path_of(name), &bytes, &size))
+        return false;
+    sf_free(bytes);
+    return true;
+}
+
 static bool is_there(const char *name)
 {
     return access(path_of(name), F_OK) == 0;
@@ -62,11 +85,13 @@ static bool is_there(const char *name)
 static void test_removes_what_was_not_used(void **state)
 {
     (void)state;
-    put_file("a.so", 400, 1000);
+    char data[368] = "a"; /* and the 32 bytes of a digest */
+    assert_true(sf_cache_write(path_of("a.so"), data, sizeof data, false));
+    set_age(path_of("a.so"), 1000);
     put_file("b.so", 400, 2000);
     put_file("c.other", 400, 3000);
     assert_int_equal(sf_cache_trim(1200), 0);
-    assert_true(sf_cache_has(path_of("a.so"))); /* is used now */
+    assert_true(reads("a.so")); /* is used now */
     assert_int_equal(sf_cache_trim(1199), 1);
     assert_false(is_there("b.so"));
     assert_int_equal(sf_cache_trim(400), 1);
@@ -100,8 +125,152 @@ static void test_reads_its_limit(void **state)
     assert_int_equal(sf_cache_limit(), INT64_C(512) << 20);
 }
 
+/* How many files and folders there are in the cache. */
+static int count_entries(void)
+{
+    char command[SF_PATH_SIZE + 64];
+    int count = -1;
+    snprintf(command, sizeof command, "find %s -mindepth 1 | wc -l", inside);
+    FILE *out = popen(command, "r");
+    assert_int_equal(fscanf(out, "%d", &count), 1);
+    pclose(out);
+    return count;
+}
+
+static char *slurp(const char *path, size_t *size)
+{
+    struct stat s;
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fstat(fileno(file), &s), 0);
+    char *bytes = malloc((size_t)s.st_size + 1);
+    *size = fread(bytes, 1, (size_t)s.st_size, file);
+    fclose(file);
+    return bytes;
+}
+
+static void put_bytes(const char *path, const char *bytes, size_t size)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, bytes, size), size);
+    close(file);
+}
+
+/* Every way to cut a file off, every bit flipped, bytes behind it, another's name; after each it can be made again. */
+static void test_damaged_is_not_there(void **state)
+{
+    static const char content[] = "what was compiled";
+    void *bytes;
+    size_t size, whole;
+    (void)state;
+    assert_true(sf_cache_write(path_of("a.cubin"), content, sizeof content, false));
+    assert_true(sf_cache_read(path_of("a.cubin"), &bytes, &size));
+    assert_int_equal(size, sizeof content);
+    assert_memory_equal(bytes, content, size);
+    sf_free(bytes);
+    char *good = slurp(path_of("a.cubin"), &whole), *bad = malloc(whole + 1);
+    memcpy(bad, good, whole);
+    for (size_t cut = 0; cut < whole; cut++) {
+        put_bytes(path_of("a.cubin"), good, cut);
+        assert_false(reads("a.cubin"));
+        assert_false(is_there("a.cubin"));
+    }
+    for (size_t bit = 0; bit < 8 * whole; bit++) {
+        bad[bit / 8] = (char)(bad[bit / 8] ^ 1 << bit % 8);
+        put_bytes(path_of("a.cubin"), bad, whole);
+        assert_false(reads("a.cubin"));
+        bad[bit / 8] = good[bit / 8];
+    }
+    bad[whole] = 0;
+    put_bytes(path_of("a.cubin"), bad, whole + 1);
+    assert_false(reads("a.cubin"));
+    put_bytes(path_of("b.cubin"), good, whole);
+    assert_false(reads("b.cubin"));
+    put_bytes(path_of("a.cubin"), good, whole);
+    assert_true(reads("a.cubin"));
+    /* One that is damaged does not keep the first to come from being the first. */
+    put_bytes(path_of("a.cubin"), good, whole - 1);
+    assert_false(sf_cache_write(path_of("a.cubin"), content, sizeof content, true));
+    assert_false(reads("a.cubin"));
+    assert_true(sf_cache_write(path_of("a.cubin"), content, sizeof content, true));
+    assert_false(sf_cache_write(path_of("a.cubin"), "x", 1, true));
+    assert_true(sf_cache_read(path_of("a.cubin"), &bytes, &size));
+    assert_int_equal(size, sizeof content);
+    sf_free(bytes);
+    free(good);
+    free(bad);
+    sf_cache_trim(0);
+    assert_int_equal(count_entries(), 0);
+}
+
+/* Links, pipes and folders in the place of a file are no files. */
+static void test_reads_files_alone(void **state)
+{
+    (void)state;
+    assert_true(sf_cache_write(path_of("a.so"), "a", 1, false));
+    assert_int_equal(symlink("a.so", path_of("b.so")), 0);
+    assert_false(reads("b.so"));
+    assert_true(reads("a.so"));
+    assert_int_equal(mkfifo(path_of("c.so"), 0600), 0);
+    assert_false(reads("c.so"));
+    assert_int_equal(mkdir(path_of("d.so"), 0700), 0);
+    assert_false(reads("d.so"));
+    chmod(path_of("a.so"), 0666);
+    assert_false(reads("a.so"));
+    rmdir(path_of("d.so"));
+    sf_cache_trim(0);
+    assert_int_equal(count_entries(), 0);
+}
+
+/* A disk that is full half way through: nothing is there, and nothing is left behind. */
+static void test_full_disk(void **state)
+{
+    static char data[100000];
+    struct rlimit old, small;
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    for (rlim_t most = 0; most <= 100032; most += 16672) {
+        small = old;
+        small.rlim_cur = most;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        bool written = sf_cache_write(path_of("a.so"), data, sizeof data, false);
+        setrlimit(RLIMIT_FSIZE, &old);
+        assert_int_equal(written, most >= 100032);
+        assert_int_equal(reads("a.so"), written);
+        assert_int_equal(count_entries(), written);
+    }
+    sf_cache_trim(0);
+    signal(SIGXFSZ, SIG_DFL);
+}
+
+/* The folder is ours alone, or there is none. */
+static void test_folder_is_private(void **state)
+{
+    char path[SF_PATH_SIZE], aside[SF_PATH_SIZE + 8];
+    struct stat s;
+    (void)state;
+    chmod(inside, 0755);
+    assert_true(sf_cache_folder(path, sizeof path));
+    assert_int_equal(stat(inside, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0700);
+    chmod(inside, 0720);
+    assert_false(sf_cache_folder(path, sizeof path));
+    assert_false(sf_cache_path("a.so", path, sizeof path));
+    assert_int_equal(sf_cache_trim(0), 0);
+    chmod(inside, 0700);
+    snprintf(aside, sizeof aside, "%s.aside", inside);
+    assert_int_equal(rename(inside, aside), 0);
+    assert_int_equal(symlink(aside, inside), 0);
+    assert_false(sf_cache_folder(path, sizeof path));
+    unlink(inside);
+    assert_int_equal(rename(aside, inside), 0);
+    assert_true(sf_cache_folder(path, sizeof path));
+}
+
 /* Folders of compilations that were broken off go, when they are old; nothing else is touched. */
-static void test_clears_workshops(void **state)
+static void test_clears_workrooms(void **state)
 {
     (void)state;
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
@@ -163,13 +332,130 @@ static void test_shares_with_others(void **state)
         assert_int_equal(kinds[k].files, 0);
 }
 
+/* In a process of its own: compiles a text, loads it, and runs it. */
+static int run_one(void)
+{
+    static const char *const flags[] = {"-shared", "-fPIC", NULL};
+    static const char text[] = "const char filler[20000] = {1};\nint number(void) { return 17; }\n";
+    sf_compiling what = {.text = sf_str_of(text), .flags = flags, .kept = true};
+    int (*number)(void);
+    void *handle;
+    sf_status status = sf_compile(&what, NULL, &handle);
+    if (status == SF_EUNSUPPORTED)
+        return 77;
+    if (status != SF_OK)
+        return 1;
+    *(void **)&number = dlsym(handle, "number");
+    return number && number() == 17 ? 0 : 2;
+}
+
+static int in_a_process(int (*run)(void))
+{
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(run());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* The one object of the cache. */
+static void find_object(char *path, size_t size)
+{
+    char command[SF_PATH_SIZE + 64];
+    snprintf(command, sizeof command, "find %s -name '*.so'", inside);
+    FILE *out = popen(command, "r");
+    assert_non_null(fgets(path, (int)size, out));
+    pclose(out);
+    path[strcspn(path, "\n")] = 0;
+}
+
+/* Objects that are cut off at any page, or have a hole, are compiled again: to load them is to die. */
+static void test_damaged_objects(void **state)
+{
+    enum { PAGE = 4096 };
+    char path[SF_PATH_SIZE];
+    size_t whole;
+    (void)state;
+    int first = in_a_process(run_one);
+    if (first == 77)
+        skip();
+    assert_int_equal(first, 0);
+    find_object(path, sizeof path);
+    char *good = slurp(path, &whole), *bad = malloc(whole);
+    for (size_t at = 0; at < whole; at += PAGE) {
+        put_bytes(path, good, at);
+        assert_int_equal(in_a_process(run_one), 0);
+        memcpy(bad, good, whole);
+        memset(bad + at, 0, whole - at < PAGE ? whole - at : PAGE);
+        put_bytes(path, bad, whole);
+        assert_int_equal(in_a_process(run_one), 0);
+    }
+    assert_int_equal(count_entries(), 1);
+    free(good);
+    free(bad);
+    sf_cache_trim(0);
+}
+
+/* What was killed while it compiled leaves a folder. It is removed, but never under one that is at work. */
+static void test_killed_while_compiling(void **state)
+{
+    char compiler[SF_PATH_SIZE], begun[SF_PATH_SIZE], script[2 * SF_PATH_SIZE];
+    const char *old = getenv("CC");
+    (void)state;
+    snprintf(compiler, sizeof compiler, "%s/slow-cc", folder);
+    snprintf(begun, sizeof begun, "%s/begun", folder);
+    snprintf(script, sizeof script,
+             "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n: >%s\nexec sleep 60\n", begun);
+    put_bytes(compiler, script, strlen(script));
+    chmod(compiler, 0700);
+    setenv("CC", compiler, 1);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setpgid(0, 0);
+        _exit(run_one());
+    }
+    setpgid(child, child);
+    for (int i = 0; i < 1000 && access(begun, F_OK) != 0; i++)
+        usleep(10000);
+    if (old)
+        setenv("CC", old, 1);
+    else
+        unsetenv("CC");
+    assert_int_equal(count_entries(), 2); /* the folder, and the text in it */
+    char command[SF_PATH_SIZE + 64];
+    snprintf(command, sizeof command, "touch -d '1 hour ago' %s/compiling-*", inside);
+    assert_int_equal(system(command), 0);
+    sf_cache_trim(0);
+    assert_int_equal(count_entries(), 2);
+    assert_int_equal(kill(-child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    sf_cache_trim(0);
+    assert_int_equal(count_entries(), 0);
+    /* Files that were not finished go likewise. */
+    put_bytes(path_of(".new-abcdef"), "x", 1);
+    sf_cache_trim(0);
+    assert_true(is_there(".new-abcdef"));
+    set_age(path_of(".new-abcdef"), 1000);
+    sf_cache_trim(0);
+    assert_int_equal(count_entries(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_removes_what_was_not_used),
         cmocka_unit_test(test_reads_its_limit),
-        cmocka_unit_test(test_clears_workshops),
+        cmocka_unit_test(test_clears_workrooms),
         cmocka_unit_test(test_shares_with_others),
+        cmocka_unit_test(test_damaged_is_not_there),
+        cmocka_unit_test(test_reads_files_alone),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_folder_is_private),
+        cmocka_unit_test(test_damaged_objects),
+        cmocka_unit_test(test_killed_while_compiling),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

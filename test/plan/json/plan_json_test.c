@@ -159,6 +159,8 @@ static const struct {
     {"\"nodes\": [\n", "[", "[1000000", "the step has no such node"},
     {"\"nodes\": [\n", ", \"", ", \"un", "is a "},
     {"\"nodes\": [\n", "[\"", "[\"[R]\", \"", "layouts here"},
+    {"\"nodes\": [\n", "[R]", "[At(0)]", "At is said of arguments alone"},
+    {"\"nodes\": [\n", "[S(0)]", "[S(0)At(0)]", "At is said of arguments alone"},
 };
 
 /* The place in the file, but for what is about all of it. */
@@ -198,6 +200,56 @@ static void test_refusals(void **state)
     sf_graph_free(other);
 }
 
+/* Places of arguments follow from the pipeline, and what is said of them is dropped: it then has to fit over all ranks. Rows
+ * that are dealt out are nothing that a node may have. */
+static void test_places(void **state)
+{
+    static const char step[] = "func.func public @main(%w: tensor<3x4xf32> loc(\"params/w\")) -> "
+                               "tensor<3x4xf32> {\n"
+                               "%a = stablehlo.tanh %w : tensor<3x4xf32>\n"
+                               "return %a : tensor<3x4xf32>\n}\n";
+    static const struct {
+        const char *argument, *node, *says;
+    } rows[] = {
+        {"[S(0)At(0)]", "[R]", "the layout of argument params/w does not fit"},
+        {"[R]", "[At(0:0-1,1:2)]", "At is said of arguments alone"},
+        {"[R]", "[At(0,1)]", "At is said of arguments alone"},
+        {"[At(0:0-1,1:2)]", "[R]", NULL},
+        {"[S(1)At(0)]", "[R]", NULL},
+    };
+    (void)state;
+    sf_graph *graph = test_step_text(step);
+    sf_plan *plan = test_plan(graph, NULL, 2, "data=2", NULL);
+    sf_buf text = {0};
+    sf_plan_write(plan, graph, "-", &text);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sf_buf first = {0}, second = {0};
+        char argument[100], node[100];
+        snprintf(argument, sizeof argument, "\"arguments\": {\"params/w\": \"%s\"}",
+                 rows[i].argument);
+        snprintf(node, sizeof node, "\"nodes\": [[0, \"tanh\", [\"%s\"], [\"[R]\"]]]",
+                 rows[i].node);
+        replaced(text.text, "", "\"arguments\": {}", argument, &first);
+        replaced(first.text, "", "\"nodes\": []", node, &second);
+        sf_plan *read = NULL;
+        test_refusal refusal;
+        if (rows[i].says)
+            check_refused(graph, second.text, second.length, rows[i].says);
+        else if (read_text(graph, second.text, second.length, &read, &refusal) != SF_OK)
+            fail_msg("%s", refusal.text);
+        if (read)
+            for (uint32_t a = 0; a < SF_MAX_AXES; a++)
+                assert_true(!read->arguments[0].axes[a].on &&
+                            !read->arguments[0].axes[a].partition);
+        sf_plan_free(read);
+        sf_buf_free(&first);
+        sf_buf_free(&second);
+    }
+    sf_buf_free(&text);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
 /* A plan that reads but does not follow from the ops is refused before anything runs. */
 static void test_contradictions(void **state)
 {
@@ -230,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_contradictions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

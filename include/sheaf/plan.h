@@ -143,6 +143,10 @@ enum { SF_LAYOUT_TEXT = 160 };
 SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
                                            char text[SF_LAYOUT_TEXT]);
 
+/* The same of a result, as the step returns it. */
+SF_API const char *sf_plan_result_layout(const sf_plan *plan, const sf_graph *graph, int result,
+                                         char text[SF_LAYOUT_TEXT]);
+
 /* A box of a tensor: so many indices of each dimension, from an offset on. The caller sets `size`. */
 typedef struct sf_box {
     size_t size; /* sizeof this struct, see api.h */
@@ -153,10 +157,16 @@ typedef struct sf_box {
 /* The shard of an argument on a rank: boxes, all of one extent; one box, unless the split is strided. The shard is a
  * row-major tensor whose indices along a dimension are those of the boxes, one after the other; box `index` counts
  * row-major over the dimensions, as elements do. sf_plan_boxes is how many there are, 0 when there is no such argument
- * or rank; sf_plan_box is false for one that is not there. */
+ * or rank, or the rank is of a stage without it; sf_plan_box is false for one that is not there. */
 SF_API int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank);
 SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank,
                         int64_t index, sf_box *out);
+
+/* The same of a result. */
+SF_API int64_t sf_plan_result_boxes(const sf_plan *plan, const sf_graph *graph, int result,
+                                    int rank);
+SF_API bool sf_plan_result_box(const sf_plan *plan, const sf_graph *graph, int result, int rank,
+                               int64_t index, sf_box *out);
 
 /* The tensors of the step that a name matches, as sf_plan_explain takes it: arguments by their names, gradients, and what ops
  * compute, by "layer_0/mlp/up/dot_general" or by the scopes around that; NULL: all. Writes the numbers of up to

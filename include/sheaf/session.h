@@ -66,22 +66,29 @@ SF_API sf_status sf_session_read_named(sf_session *session, const char *name, vo
 SF_API sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
                                               size_t bytes, sf_diag *diag);
 
-/* Shards: the part of an argument that a rank has, without the whole tensor anywhere. A shard is row-major and made of boxes of the
- * tensor, as sf_plan_box describes them; without a plan it is the tensor. `rank` is one of this process: under mpirun
- * these functions are called by the process of that rank alone. Ranks that hold the same part of a tensor must be given the
- * same numbers. */
+/* Shards: the part of an argument or a result that a rank has, without the whole tensor anywhere. A shard is row-major
+ * and made of boxes of the tensor, as sf_plan_box and sf_plan_result_box describe them; without a plan it is the tensor.
+ * `rank` is one of this process: under mpirun these functions are called by the process of that rank alone. Ranks that
+ * hold the same part of a tensor must be given the same numbers. */
 
 /* The ranks of this process, by number from 0 on; -1 past the last. */
 SF_API int sf_session_rank(const sf_session *session, int index);
 
-/* The bytes of a shard, 0 for an empty one; -1 where there is no such argument, or the rank is not of this process. */
+/* The bytes of a shard of an argument, or of a result; 0 for an empty one, and on a rank of a stage without it; -1 where
+ * there is no such argument or result, or the rank is not of this process. */
 SF_API int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank);
+SF_API int64_t sf_session_result_shard_bytes(const sf_session *session, int result, int rank);
 
 /* `bytes` must be sf_session_shard_bytes. */
 SF_API sf_status sf_session_write_shard(sf_session *session, int argument, int rank,
                                         const void *data, size_t bytes, sf_diag *diag);
 SF_API sf_status sf_session_read_shard(sf_session *session, int argument, int rank, void *data,
                                        size_t bytes, sf_diag *diag);
+
+/* A rank's shard of a result, such as metrics or logits of the last step, as sf_session_read_result reads the whole; `bytes`
+ * must be sf_session_result_shard_bytes. */
+SF_API sf_status sf_session_read_result_shard(sf_session *session, int result, int rank, void *data,
+                                              size_t bytes, sf_diag *diag);
 
 /* Makes so many steps, or fewer when the listener or the interrupt stops it: each with the arguments as they then are. *loss, which may
  * be NULL, is that of the last of them; NaN when the step has none. */

@@ -34,37 +34,65 @@ int sf_plan_axis_size(const sf_plan *plan, int axis)
     return has_axis(plan, axis) ? plan->mesh.axes[axis].size : 0;
 }
 
-static bool has_argument(const sf_graph *graph, int argument)
-{
-    return argument >= 0 && (uint32_t)argument < graph->top->narguments;
-}
-
-struct printing {
+/* An argument or a result of the step, as a plan lays it out; `layout` is NULL where there is none. */
+struct laid_out {
     const sf_plan *plan;
     const sf_layout *layout;
     const sf_type *type;
+};
+
+static struct laid_out find_argument(const sf_plan *plan, const sf_graph *graph, int argument)
+{
+    if (argument < 0 || (uint32_t)argument >= graph->top->narguments)
+        return (struct laid_out){0};
+    return (struct laid_out){plan, &plan->arguments[argument],
+                             sf_argument_type(graph, (uint32_t)argument)};
+}
+
+static struct laid_out find_result(const sf_plan *plan, const sf_graph *graph, int result)
+{
+    if (result < 0 || (uint32_t)result >= graph->top->nresults)
+        return (struct laid_out){0};
+    return (struct laid_out){plan, &plan->results[result], sf_result_type(graph, (uint32_t)result)};
+}
+
+struct printing {
+    struct laid_out tensor;
     char *text;
 };
 
 static sf_status print_layout(void *context)
 {
     struct printing *job = context;
+    const struct laid_out *tensor = &job->tensor;
     sf_buf out = {0};
-    sf_layout_print(job->layout, &job->plan->mesh, job->type->rank, job->type->dims, &out);
+    sf_layout_print(tensor->layout, &tensor->plan->mesh, tensor->type->rank, tensor->type->dims,
+                    &out);
     snprintf(job->text, SF_LAYOUT_TEXT, "%s", out.text);
     sf_buf_free(&out);
     return SF_OK;
+}
+
+static const char *write_layout(struct laid_out tensor, char text[SF_LAYOUT_TEXT])
+{
+    struct printing job = {tensor, text};
+    if (!tensor.layout)
+        return NULL;
+    return sf_guarded(print_layout, &job, NULL) == SF_OK ? text : NULL;
 }
 
 const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
                                     char text[SF_LAYOUT_TEXT])
 {
     SF_NEED_OR(NULL, plan, graph, text);
-    if (!has_argument(graph, argument))
-        return NULL;
-    struct printing job = {plan, &plan->arguments[argument],
-                           sf_argument_type(graph, (uint32_t)argument), text};
-    return sf_guarded(print_layout, &job, NULL) == SF_OK ? text : NULL;
+    return write_layout(find_argument(plan, graph, argument), text);
+}
+
+const char *sf_plan_result_layout(const sf_plan *plan, const sf_graph *graph, int result,
+                                  char text[SF_LAYOUT_TEXT])
+{
+    SF_NEED_OR(NULL, plan, graph, text);
+    return write_layout(find_result(plan, graph, result), text);
 }
 
 /* How many indices of the dimension lie together in a piece: the unit of the last digit that is split. Rows that are dealt
@@ -92,15 +120,16 @@ struct boxes {
     int64_t total; /* 0: there is no such piece */
 };
 
-static struct boxes find_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank)
+/* A rank that does not hold the tensor, one of another stage, has no boxes of it. */
+static struct boxes find_boxes(struct laid_out tensor, int rank)
 {
-    struct boxes boxes = {.mesh = &plan->mesh};
+    struct boxes boxes = {.layout = tensor.layout, .type = tensor.type};
     int64_t dims[SF_MAX_RANK];
-    if (!has_argument(graph, argument) || rank < 0 || rank >= sf_mesh_size(&plan->mesh))
+    if (!tensor.layout || rank < 0 || rank >= sf_mesh_size(&tensor.plan->mesh) ||
+        !sf_layout_is_held(tensor.layout, &tensor.plan->mesh, rank))
         return boxes;
-    const sf_type *type = sf_argument_type(graph, (uint32_t)argument);
-    boxes.type = type;
-    boxes.layout = &plan->arguments[argument];
+    const sf_type *type = tensor.type;
+    boxes.mesh = &tensor.plan->mesh;
     boxes.total = 1;
     sf_layout_dims_at(boxes.layout, boxes.mesh, rank, type->rank, type->dims, dims);
     for (int d = 0; d < type->rank; d++) {
@@ -112,17 +141,9 @@ static struct boxes find_boxes(const sf_plan *plan, const sf_graph *graph, int a
     return boxes;
 }
 
-int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank)
+static bool find_box(struct laid_out tensor, int rank, int64_t index, sf_box *out)
 {
-    SF_NEED_OR(0, plan, graph);
-    return find_boxes(plan, graph, argument, rank).total;
-}
-
-bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank, int64_t index,
-                 sf_box *out)
-{
-    SF_NEED_OR(false, plan, graph, out);
-    struct boxes boxes = find_boxes(plan, graph, argument, rank);
+    struct boxes boxes = find_boxes(tensor, rank);
     if (index < 0 || index >= boxes.total)
         return false;
     sf_box box = {.size = sizeof box, .rank = boxes.type->rank};
@@ -135,4 +156,30 @@ bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int r
                                              run * boxes.lengths[d]);
     }
     return SF_GIVE(sf_box, out, &box, NULL) == SF_OK;
+}
+
+int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank)
+{
+    SF_NEED_OR(0, plan, graph);
+    return find_boxes(find_argument(plan, graph, argument), rank).total;
+}
+
+bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank, int64_t index,
+                 sf_box *out)
+{
+    SF_NEED_OR(false, plan, graph, out);
+    return find_box(find_argument(plan, graph, argument), rank, index, out);
+}
+
+int64_t sf_plan_result_boxes(const sf_plan *plan, const sf_graph *graph, int result, int rank)
+{
+    SF_NEED_OR(0, plan, graph);
+    return find_boxes(find_result(plan, graph, result), rank).total;
+}
+
+bool sf_plan_result_box(const sf_plan *plan, const sf_graph *graph, int result, int rank,
+                        int64_t index, sf_box *out)
+{
+    SF_NEED_OR(false, plan, graph, out);
+    return find_box(find_result(plan, graph, result), rank, index, out);
 }

@@ -69,10 +69,12 @@ static void *run_thread(void *context)
 static bool is_hearsay(const rank *r)
 {
     int first = 0; /* that is no warning */
+    if (r->status != SF_EPEER)
+        return false; /* a rank that did not start has no diagnostics */
     while (first < r->diag->count && first < SF_DIAG_KEPT - 1 &&
            r->diag->messages[first].status == SF_OK)
         first++;
-    return r->status == SF_EPEER && r->diag->messages[first].heard;
+    return r->diag->messages[first].heard;
 }
 
 /* What a rank has to say: its number before each of its messages. */

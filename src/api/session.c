@@ -42,7 +42,7 @@ struct task {
     uint32_t index;      /* of an argument or a result */
     const void *from;
     void *to;
-    size_t bytes; /* of a shard */
+    size_t bytes; /* of what is written or read */
     const char *path;
     uint64_t seed;
     int64_t steps, keep;
@@ -238,36 +238,56 @@ static sf_status read_result(task *t, member *m, sf_diag *diag)
     return sf_rank_state_read_result(&m->training_run.rank_state, t->index, t->to, diag);
 }
 
-static sf_status check_bytes(const sf_type *type, const char *kind, int index, const char *name,
-                             size_t bytes, sf_diag *diag)
-{
-    char text[SF_TYPE_TEXT];
-    if ((int64_t)bytes == sf_type_bytes(type))
-        return SF_OK;
-    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                   "%s %d, '%s', is %s, %" PRId64 " bytes, and %zu were given", kind, index, name,
-                   sf_type_text(type, text), sf_type_bytes(type), bytes);
-}
+/* What is written and read: an argument, or a result of the last step. */
+typedef struct subject {
+    bool is_result;
+    int index;
+    const sf_type *type; /* of the whole; NULL: there is none */
+    const char *name;
+} subject;
 
-static sf_status check_argument(const sf_graph *graph, int index, size_t bytes, sf_diag *diag)
+static subject argument_of(const sf_session *session, int index)
 {
+    const sf_graph *graph = session->graph;
     if (index < 0 || index >= sf_graph_arguments(graph))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no argument %d; the step has %d",
-                       index, sf_graph_arguments(graph));
-    return check_bytes(sf_argument_type(graph, (uint32_t)index), "argument", index,
-                       graph->arguments[index].name, bytes, diag);
+        return (subject){.index = index};
+    return (subject){false, index, sf_argument_type(graph, (uint32_t)index),
+                     graph->arguments[index].name};
 }
 
-static sf_status check_result(const sf_session *session, int index, size_t bytes, sf_diag *diag)
+static subject result_of(const sf_session *session, int index)
 {
     const sf_graph *graph = session->graph;
     if (index < 0 || index >= sf_graph_results(graph))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no result %d; the step has %d", index,
-                       sf_graph_results(graph));
-    if (!session->has_results)
+        return (subject){.is_result = true, .index = index};
+    return (subject){true, index, sf_result_type(graph, (uint32_t)index),
+                     graph->results[index].name};
+}
+
+static sf_status check_subject(const sf_session *session, const subject *about, sf_diag *diag)
+{
+    const sf_graph *graph = session->graph;
+    if (!about->type)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no %s %d; the step has %d",
+                       about->is_result ? "result" : "argument", about->index,
+                       about->is_result ? sf_graph_results(graph) : sf_graph_arguments(graph));
+    if (about->is_result && !session->has_results)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there are no results before a step was made");
-    return check_bytes(sf_result_type(graph, (uint32_t)index), "result", index,
-                       graph->results[index].name, bytes, diag);
+    return SF_OK;
+}
+
+/* A tensor as a whole: all ranks give, or get, their part of it. */
+static sf_status move_whole(sf_session *session, subject about, task *t, sf_diag *diag)
+{
+    char text[SF_TYPE_TEXT];
+    SF_TRY(check_subject(session, &about, diag));
+    if ((int64_t)t->bytes != sf_type_bytes(about.type))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s %d, '%s', is %s, %" PRId64 " bytes, and %zu were given",
+                       about.is_result ? "result" : "argument", about.index, about.name,
+                       sf_type_text(about.type, text), sf_type_bytes(about.type), t->bytes);
+    t->index = (uint32_t)about.index;
+    return run_singly(session, t, diag);
 }
 
 sf_status sf_session_write(sf_session *session, int argument, const void *data, size_t bytes,
@@ -276,9 +296,8 @@ sf_status sf_session_write(sf_session *session, int argument, const void *data, 
     SF_NEED(diag, session);
     if (bytes > 0)
         SF_NEED(diag, data);
-    task t = {.work = write_argument, .index = (uint32_t)argument, .from = data};
-    SF_TRY(check_argument(session->graph, argument, bytes, diag));
-    return run_singly(session, &t, diag);
+    task t = {.work = write_argument, .from = data, .bytes = bytes};
+    return move_whole(session, argument_of(session, argument), &t, diag);
 }
 
 sf_status sf_session_read(sf_session *session, int argument, void *data, size_t bytes,
@@ -287,9 +306,8 @@ sf_status sf_session_read(sf_session *session, int argument, void *data, size_t 
     SF_NEED(diag, session);
     if (bytes > 0)
         SF_NEED(diag, data);
-    task t = {.work = read_argument, .index = (uint32_t)argument, .to = data};
-    SF_TRY(check_argument(session->graph, argument, bytes, diag));
-    return run_singly(session, &t, diag);
+    task t = {.work = read_argument, .to = data, .bytes = bytes};
+    return move_whole(session, argument_of(session, argument), &t, diag);
 }
 
 sf_status sf_session_read_result(sf_session *session, int result, void *data, size_t bytes,
@@ -298,9 +316,8 @@ sf_status sf_session_read_result(sf_session *session, int result, void *data, si
     SF_NEED(diag, session);
     if (bytes > 0)
         SF_NEED(diag, data);
-    task t = {.work = read_result, .index = (uint32_t)result, .to = data};
-    SF_TRY(check_result(session, result, bytes, diag));
-    return run_singly(session, &t, diag);
+    task t = {.work = read_result, .to = data, .bytes = bytes};
+    return move_whole(session, result_of(session, result), &t, diag);
 }
 
 sf_status sf_session_write_named(sf_session *session, const char *name, const void *data,
@@ -348,54 +365,73 @@ static member *member_of_rank(const sf_session *session, int rank)
     return NULL;
 }
 
-int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank)
+/* -1 where the rank is not of this process, or there is no such tensor. */
+static int64_t shard_bytes(const sf_session *session, subject about, int rank)
 {
-    SF_NEED_OR(-1, session);
-    if (argument < 0 || argument >= sf_graph_arguments(session->graph) ||
-        !member_of_rank(session, rank))
-        return -1;
-    const sf_type *whole = sf_argument_type(session->graph, (uint32_t)argument);
+    const sf_plan *plan = session->options.plan;
+    const sf_graph *graph = session->graph;
     sf_box box = {.size = sizeof box};
-    if (!session->options.plan)
-        return sf_type_bytes(whole);
-    int64_t bytes = sf_dtype_get(whole->dtype)->bytes *
-                    sf_plan_boxes(session->options.plan, session->graph, argument, rank);
-    if (bytes == 0 || !sf_plan_box(session->options.plan, session->graph, argument, rank, 0, &box))
-        return 0;
-    for (int d = 0; d < box.rank; d++)
+    if (!about.type || !member_of_rank(session, rank))
+        return -1;
+    if (!plan)
+        return sf_type_bytes(about.type);
+    int64_t boxes = about.is_result ? sf_plan_result_boxes(plan, graph, about.index, rank)
+                                    : sf_plan_boxes(plan, graph, about.index, rank);
+    bool any =
+        boxes > 0 && (about.is_result ? sf_plan_result_box(plan, graph, about.index, rank, 0, &box)
+                                      : sf_plan_box(plan, graph, about.index, rank, 0, &box));
+    int64_t bytes = any ? boxes * sf_dtype_get(about.type->dtype)->bytes : 0;
+    for (int d = 0; any && d < box.rank; d++)
         bytes *= box.extent[d];
     return bytes;
 }
 
-static sf_status move_shard(task *t, member *m, sf_diag *diag)
+int64_t sf_session_shard_bytes(const sf_session *session, int argument, int rank)
 {
-    sf_rank_state *rank_state = &m->training_run.rank_state;
-    return t->from ? sf_rank_state_write_shard(rank_state, t->index, t->from, t->bytes, diag)
-                   : sf_rank_state_read_shard(rank_state, t->index, t->to, t->bytes, diag);
+    SF_NEED_OR(-1, session);
+    return shard_bytes(session, argument_of(session, argument), rank);
+}
+
+int64_t sf_session_result_shard_bytes(const sf_session *session, int result, int rank)
+{
+    SF_NEED_OR(-1, session);
+    return shard_bytes(session, result_of(session, result), rank);
+}
+
+static sf_status write_shard(task *t, member *m, sf_diag *diag)
+{
+    return sf_rank_state_write_shard(&m->training_run.rank_state, t->index, t->from, t->bytes,
+                                     diag);
+}
+
+static sf_status read_shard(task *t, member *m, sf_diag *diag)
+{
+    return sf_rank_state_read_shard(&m->training_run.rank_state, t->index, t->to, t->bytes, diag);
+}
+
+static sf_status read_result_shard(task *t, member *m, sf_diag *diag)
+{
+    return sf_rank_state_read_result_shard(&m->training_run.rank_state, t->index, t->to, t->bytes,
+                                           diag);
 }
 
 /* No other rank takes part. */
-static sf_status run_shard(sf_session *session, int argument, int rank, size_t bytes, task *t,
-                           sf_diag *diag)
+static sf_status move_shard(sf_session *session, subject about, int rank, task *t, sf_diag *diag)
 {
-    const sf_graph *graph = session->graph;
-    if (argument < 0 || argument >= sf_graph_arguments(graph))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no argument %d; the step has %d",
-                       argument, sf_graph_arguments(graph));
+    SF_TRY(check_subject(session, &about, diag));
     if (!member_of_rank(session, rank))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "rank %d is not one of this process", rank);
-    if ((int64_t)bytes != sf_session_shard_bytes(session, argument, rank))
+    int64_t bytes = shard_bytes(session, about, rank);
+    if ((int64_t)t->bytes != bytes)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "rank %d has %" PRId64 " bytes of argument %d, '%s', and %zu were given",
-                       rank, sf_session_shard_bytes(session, argument, rank), argument,
-                       graph->arguments[argument].name, bytes);
+                       "rank %d has %" PRId64 " bytes of %s %d, '%s', and %zu were given", rank,
+                       bytes, about.is_result ? "result" : "argument", about.index, about.name,
+                       t->bytes);
     SF_TRY(check_usable(session, diag));
     if (bytes == 0)
         return SF_OK;
-    t->work = move_shard;
     t->session = session;
-    t->index = (uint32_t)argument;
-    t->bytes = bytes;
+    t->index = (uint32_t)about.index;
     return guard_part(t, member_of_rank(session, rank), diag);
 }
 
@@ -405,8 +441,8 @@ sf_status sf_session_write_shard(sf_session *session, int argument, int rank, co
     SF_NEED(diag, session);
     if (bytes > 0)
         SF_NEED(diag, data);
-    task t = {.from = data};
-    return run_shard(session, argument, rank, bytes, &t, diag);
+    task t = {.work = write_shard, .from = data, .bytes = bytes};
+    return move_shard(session, argument_of(session, argument), rank, &t, diag);
 }
 
 sf_status sf_session_read_shard(sf_session *session, int argument, int rank, void *data,
@@ -415,8 +451,18 @@ sf_status sf_session_read_shard(sf_session *session, int argument, int rank, voi
     SF_NEED(diag, session);
     if (bytes > 0)
         SF_NEED(diag, data);
-    task t = {.to = data};
-    return run_shard(session, argument, rank, bytes, &t, diag);
+    task t = {.work = read_shard, .to = data, .bytes = bytes};
+    return move_shard(session, argument_of(session, argument), rank, &t, diag);
+}
+
+sf_status sf_session_read_result_shard(sf_session *session, int result, int rank, void *data,
+                                       size_t bytes, sf_diag *diag)
+{
+    SF_NEED(diag, session);
+    if (bytes > 0)
+        SF_NEED(diag, data);
+    task t = {.work = read_result_shard, .to = data, .bytes = bytes};
+    return move_shard(session, result_of(session, result), rank, &t, diag);
 }
 
 /* Steps ------------------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ _Static_assert(sizeof(struct sf_mem_header) <= ALIGN, "the header fits in front 
 static _Thread_local sf_guard *current_guard;
 static _Thread_local long fail_after = -1;
 static atomic_size_t live_bytes, peak_bytes;
+static atomic_size_t most_bytes = SIZE_MAX / 8; /* of one allocation */
 
 static void count_bytes(size_t bytes)
 {
@@ -54,7 +55,7 @@ static void unlink_block(struct sf_mem_header *block)
 
 static void *allocate_block(size_t bytes, sf_guard *guard)
 {
-    if (fail_after == 0 || bytes > SIZE_MAX / 8)
+    if (fail_after == 0 || bytes > atomic_load_explicit(&most_bytes, memory_order_relaxed))
         return NULL;
     if (fail_after > 0)
         fail_after--;
@@ -157,4 +158,9 @@ void sf_mem_restart_peak(void)
 void sf_mem_fail_after(long successes)
 {
     fail_after = successes;
+}
+
+void sf_mem_fail_above(size_t bytes)
+{
+    atomic_store(&most_bytes, bytes > 0 ? bytes : SIZE_MAX / 8);
 }

@@ -58,4 +58,7 @@ void sf_mem_restart_peak(void);
  * negative number switches this off. */
 void sf_mem_fail_after(long successes);
 
+/* For tests: from now on allocations of more bytes fail, on all threads; 0: none for that reason. */
+void sf_mem_fail_above(size_t bytes);
+
 #endif

@@ -161,6 +161,16 @@ sf_status sf_rank_state_read_shard(sf_rank_state *rank_state, uint32_t argument,
     return sf_engine_give_back(rank_state->runner.engine, argument, diag);
 }
 
+sf_status sf_rank_state_read_result_shard(sf_rank_state *rank_state, uint32_t result, void *data,
+                                          size_t bytes, sf_diag *diag)
+{
+    sf_tensor shard;
+    SF_TRY(sf_engine_see(rank_state->runner.engine, result, diag, &shard));
+    SF_ASSERT((int64_t)bytes <= sf_type_bytes(shard.type));
+    memcpy(data, shard.data, bytes);
+    return SF_OK;
+}
+
 sf_status sf_rank_state_read_result(sf_rank_state *rank_state, uint32_t result, void *whole,
                                     sf_diag *diag)
 {

@@ -65,6 +65,8 @@ sf_status sf_rank_state_read(sf_rank_state *rank_state, uint32_t argument, void 
                              sf_diag *diag);
 sf_status sf_rank_state_read_result(sf_rank_state *rank_state, uint32_t result, void *whole,
                                     sf_diag *diag);
+sf_status sf_rank_state_read_result_shard(sf_rank_state *rank_state, uint32_t result, void *shard,
+                                          size_t bytes, sf_diag *diag);
 
 /* A step, as sf_engine_start and sf_engine_finish: while it goes on, inputs may be lent. */
 sf_status sf_rank_state_start(sf_rank_state *rank_state, sf_diag *diag, bool *goes_on);

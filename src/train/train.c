@@ -145,10 +145,8 @@ static sf_status fill_inputs(sf_training *run, int64_t step, sf_diag *diag)
 /* Those of the next step, while this one goes on. What fails is tried again when its turn comes, and said then. */
 static void fill_ahead(sf_training *run)
 {
-    sf_diag *unheard = sf_diag_new();
     int64_t next = run->training_run.info.step + 1;
-    run->is_filled = next < run->options.steps && fill_inputs(run, next, unheard) == SF_OK;
-    sf_diag_free(unheard);
+    run->is_filled = next < run->options.steps && fill_inputs(run, next, NULL) == SF_OK;
 }
 
 static sf_status make_step(sf_training *run, double *seconds)

@@ -36,6 +36,7 @@ OPTIONAL = {
     "sf_session_read_named": ["data"],
     "sf_session_read_result": ["data"],
     "sf_session_read_result_named": ["data"],
+    "sf_session_read_result_shard": ["data"],
     "sf_session_read_shard": ["data"],
     "sf_session_run": ["loss"],
     "sf_session_write": ["data"],

@@ -79,7 +79,7 @@ run 4 again
 [ $status -eq 0 ] && [ "$(good)" -eq 4 ] || give_up "two worlds end with $status"
 
 # The world fails: whoever is still there says why, and nothing hangs. The launcher ends the slower ones.
-for name in timeout abort leave mismatch drop exit; do
+for name in timeout abort leave mismatch drop exit memory; do
     for ranks in "${failing[@]}"; do
         run "$ranks" $name
         [ $status -ne 0 ] || give_up "$name with $ranks ranks is taken for success"

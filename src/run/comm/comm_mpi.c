@@ -64,8 +64,10 @@ sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm
 #include "base/hash.h"
 #include "run/comm/comm_mpi.h"
 
-static sf_mpi_engine engine_memory = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_MUTEX_INITIALIZER, .left = true};
+static sf_mpi_engine engine_memory = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                                      .turn = PTHREAD_MUTEX_INITIALIZER,
+                                      .left = true,
+                                      .status = SF_EPEER};
 
 /* Seconds that the others have for their messages before MPI_Abort ends everybody. */
 #define EXIT_GRACE 1
@@ -120,7 +122,10 @@ static const char *start_mpi(sf_mpi_engine *engine)
     engine->gone = sf_alloc_kept((size_t)engine->size * sizeof(uint32_t));
     engine->hosts = sf_alloc_kept((size_t)engine->size * sizeof(uint64_t));
     engine->last_in = &engine->inbox;
-    return engine->next_tag && engine->gone && engine->hosts ? find_hosts(engine) : "no memory";
+    if (engine->next_tag && engine->gone && engine->hosts)
+        return find_hosts(engine);
+    engine->status = SF_ENOMEM;
+    return "no memory for MPI";
 }
 
 static void stop_mpi(sf_mpi_engine *engine)
@@ -234,11 +239,11 @@ static sf_status report_mpi_failure(const sf_mpi_engine *engine, const sf_reques
 {
     char name[SF_COMM_TEXT];
     sf_comm_describe_request(base, name);
-    sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s; rank %d was in %s", engine->reason, engine->rank,
+    sf_fail(diag, engine->status, SF_NOWHERE, "%s; rank %d was in %s", engine->reason, engine->rank,
             name);
     if (engine->heard)
         sf_heard(diag);
-    return SF_EPEER;
+    return engine->status;
 }
 
 static sf_status mpi_start(sf_request *base, sf_diag *diag)
@@ -388,7 +393,7 @@ static sf_status open_mpi_world(sf_mpi_engine *engine, const sf_comm_options *op
     if (!await_flag(engine, &engine->ready, engine->limit))
         return report_absence(engine, diag);
     if (atomic_load(&engine->ending))
-        return sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", engine->reason);
+        return sf_fail(diag, engine->status, SF_NOWHERE, "%s", engine->reason);
     engine->comm = sf_alloc_kept(sizeof *engine->comm);
     if (!engine->comm)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for a communicator");

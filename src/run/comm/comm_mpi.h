@@ -109,6 +109,7 @@ typedef struct sf_mpi_engine {
     _Atomic(sf_flow *)
         awaited; /* what the rank waits for now, or NULL: goes under the lock, so that it is not freed meanwhile */
     char reason[SF_MPI_REASON];
+    sf_status status; /* what it means here: SF_EPEER, unless this rank itself is why */
 
     atomic_int drivers; /* threads that want the turn, or have it, while they wait */
     bool shared;        /* MPI may be called by any thread */
@@ -141,9 +142,10 @@ typedef struct sf_mpi_engine {
 /* mpi_header.c. Caller holds the lock. Ends the world; the first reason stays. */
 void sf_engine_end(sf_mpi_engine *engine, bool tell, const char *reason);
 
-/* Ends the world from inside of the engine, for a reason that the others are told. */
-void sf_engine_fail(sf_mpi_engine *engine, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Ends the world from inside of the engine, for a reason that the others are told; for this rank with that status, for them
+ * with SF_EPEER. */
+void sf_engine_fail(sf_mpi_engine *engine, sf_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* False, and the world ended, if an MPI call did not return MPI_SUCCESS. */
 bool sf_engine_check(sf_mpi_engine *engine, int code, const char *doing, int peer);

@@ -17,7 +17,7 @@ void sf_engine_end(sf_mpi_engine *engine, bool tell, const char *reason)
     pthread_cond_broadcast(&engine->changed);
 }
 
-void sf_engine_fail(sf_mpi_engine *engine, const char *format, ...)
+void sf_engine_fail(sf_mpi_engine *engine, sf_status status, const char *format, ...)
 {
     char text[SF_MPI_REASON];
     va_list args;
@@ -25,6 +25,8 @@ void sf_engine_fail(sf_mpi_engine *engine, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     pthread_mutex_lock(&engine->lock);
+    if (!atomic_load(&engine->ending))
+        engine->status = status;
     sf_engine_end(engine, true, text);
     pthread_mutex_unlock(&engine->lock);
 }
@@ -34,9 +36,11 @@ bool sf_engine_check(sf_mpi_engine *engine, int code, const char *doing, int pee
     if (code == MPI_SUCCESS)
         return true;
     char text[MPI_MAX_ERROR_STRING + 1] = "";
-    int length;
+    int length, kind = MPI_SUCCESS;
     MPI_Error_string(code, text, &length);
-    sf_engine_fail(engine, "%s rank %d: %s", doing, peer, text);
+    MPI_Error_class(code, &kind);
+    sf_engine_fail(engine, kind == MPI_ERR_NO_MEM ? SF_ENOMEM : SF_EPEER, "%s rank %d: %s", doing,
+                   peer, text);
     return false;
 }
 
@@ -44,7 +48,7 @@ sf_letter *sf_engine_allocate_letter(sf_mpi_engine *engine, int64_t size)
 {
     sf_letter *letter = sf_alloc_kept(sizeof *letter + (size_t)size);
     if (!letter)
-        sf_engine_fail(engine, "no memory for a message");
+        sf_engine_fail(engine, SF_ENOMEM, "no memory for a message");
     return letter;
 }
 

@@ -33,7 +33,7 @@ static sf_slots *take_slots(sf_mpi_engine *engine, int64_t bytes)
     char *memory = slots ? sf_alloc_kept((size_t)padded * 2 * SF_RING_QUEUE) : NULL;
     if (!memory) {
         sf_free(slots);
-        sf_engine_fail(engine, "no memory for messages");
+        sf_engine_fail(engine, SF_ENOMEM, "no memory for messages");
         return NULL;
     }
     *slots = (sf_slots){.bytes = padded, .memory = memory};
@@ -84,7 +84,7 @@ bool sf_flow_begin(sf_mpi_engine *engine, sf_flow *flow)
     size_t members = (size_t)flow->base.group->count;
     char *memory = sf_alloc_kept(members * (3 * sizeof(void *) + 2 * sizeof(int)));
     if (!memory) {
-        sf_engine_fail(engine, "no memory for a transfer");
+        sf_engine_fail(engine, SF_ENOMEM, "no memory for a transfer");
         return false;
     }
     flow->letters = (sf_letter **)(void *)memory;
@@ -132,12 +132,12 @@ void sf_flow_hear(sf_mpi_engine *engine, sf_flow *flow, sf_letter *letter)
         char text[SF_MPI_REASON];
         sf_comm_differ(&flow->base, letter->peer, &letter->head.signature, letter->head.what, text,
                        sizeof text);
-        sf_engine_fail(engine, "%s", text);
+        sf_engine_fail(engine, SF_EPEER, "%s", text);
     } else if (!known || !sf_schedule_hears_from(&flow->schedule, place) || flow->tags_in[place]) {
         char text[SF_COMM_TEXT];
         sf_comm_describe_request(&flow->base, text);
-        sf_engine_fail(engine, "ranks %d and %d disagree on who sends to whom in %s", engine->rank,
-                       letter->peer, text);
+        sf_engine_fail(engine, SF_EPEER, "ranks %d and %d disagree on who sends to whom in %s",
+                       engine->rank, letter->peer, text);
     } else {
         flow->tags_in[place] = letter->head.tag;
         if (flow->schedule.inlined) {
@@ -345,7 +345,7 @@ static void check_presence(sf_mpi_engine *engine, const sf_flow *flow, int place
         flow->tags_in[place] != 0 || !sf_schedule_hears_from(&flow->schedule, place))
         return;
     sf_comm_describe_request(&flow->base, text);
-    sf_engine_fail(engine, "rank %d has left, and is waited for in %s", rank, text);
+    sf_engine_fail(engine, SF_EPEER, "rank %d has left, and is waited for in %s", rank, text);
 }
 
 bool sf_flow_is_over(const sf_flow *flow)

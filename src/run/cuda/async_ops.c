@@ -31,21 +31,14 @@ static sf_status end_beside(cuda *c, const frame *f, sf_lane lane, const sf_inst
 /* Collectives in memory of the device */
 
 /* Any thread may come here, for this rank. */
-static bool note_failure(sf_diag *unheard, sf_status status)
-{
-    sf_diag_free(unheard);
-    return status == SF_OK;
-}
-
 static bool copy_on_device(void *context, void *out, const void *in, int64_t bytes)
 {
     const exchange *e = context;
-    sf_diag *unheard = sf_diag_new();
     const sf_device_table *table = table_of(e->engine);
-    sf_status status = table->move(e->engine->device, SF_LANE_EXCHANGE, out, in, bytes, unheard);
+    sf_status status = table->move(e->engine->device, SF_LANE_EXCHANGE, out, in, bytes, NULL);
     if (status == SF_OK)
-        status = table->wait_on(e->engine->device, SF_LANE_EXCHANGE, unheard);
-    return note_failure(unheard, status);
+        status = table->wait_on(e->engine->device, SF_LANE_EXCHANGE, NULL);
+    return status == SF_OK;
 }
 
 static bool fold_on_device(void *context, const void *const *sources, int members, int segment,
@@ -55,14 +48,13 @@ static bool fold_on_device(void *context, const void *const *sources, int member
     uint64_t values[SF_MOST_FOLDED + 2];
     void *params[SF_MOST_FOLDED + 2];
     const sf_device_table *table = table_of(e->engine);
-    sf_diag *unheard = sf_diag_new();
     sf_cuda_fold_values(sources, members, segment, out, count, values, params);
     sf_status status =
         table->launch_on(e->engine->device, SF_LANE_EXCHANGE, e->fold->function,
-                         sf_blocks_for(count, e->fold->threads), e->fold->threads, params, unheard);
+                         sf_blocks_for(count, e->fold->threads), e->fold->threads, params, NULL);
     if (status == SF_OK)
-        status = table->wait_on(e->engine->device, SF_LANE_EXCHANGE, unheard);
-    return note_failure(unheard, status);
+        status = table->wait_on(e->engine->device, SF_LANE_EXCHANGE, NULL);
+    return status == SF_OK;
 }
 
 void sf_cuda_make_exchange(cuda *c, const sf_inst *inst, made *m)
@@ -266,22 +258,20 @@ sf_status sf_cuda_await_all(cuda *c, const frame *f, sf_diag *diag)
 }
 
 /* Waits for those that are under way, in all frames; they have been told to stop. */
-static void drop_requests(cuda *c, const frame *f, sf_diag *unheard)
+static void drop_requests(cuda *c, const frame *f)
 {
     for (size_t i = 0; i < f->program->ninsts; i++) {
         const sf_inst *inst = &f->program->insts[i];
         const made *m = &f->insts[i];
         if (inst->kind == SF_INST_COMM)
-            end_exchange(c, inst, m, unheard);
+            end_exchange(c, inst, m, NULL);
         for (uint32_t j = 0; j < sf_body_count(inst); j++)
-            drop_requests(c, &m->bodies[j], unheard);
+            drop_requests(c, &m->bodies[j]);
     }
 }
 
 void sf_cuda_drop_beside(cuda *c)
 {
-    sf_diag *unheard = sf_diag_new();
     sf_cuda_leave_nccl_groups(c);
-    drop_requests(c, &c->top, unheard);
-    sf_diag_free(unheard);
+    drop_requests(c, &c->top);
 }

@@ -46,22 +46,20 @@ void sf_cuda_draw(cuda *c)
 {
     if (!c->can_draw)
         return;
-    sf_diag *unheard = sf_diag_new();
     void *graph = NULL;
-    sf_status status = table_of(c)->begin(c->device, unheard);
+    sf_status status = table_of(c)->begin(c->device, NULL);
     if (status == SF_OK) {
         c->is_drawn = true;
         c->last_put = SF_LANE_COMPUTE;
-        status = sf_cuda_run(c, &c->top, unheard);
+        status = sf_cuda_run(c, &c->top, NULL);
         c->is_drawn = false;
-        sf_status ended = table_of(c)->end(c->device, unheard, &graph);
+        sf_status ended = table_of(c)->end(c->device, NULL, &graph);
         status = status == SF_OK ? ended : status;
     }
     if (status != SF_OK && graph)
         table_of(c)->forget(c->device, graph);
     c->graph = status == SF_OK ? graph : NULL;
     c->can_draw = c->graph != NULL;
-    sf_diag_free(unheard);
 }
 
 void sf_cuda_forget_graph(cuda *c)

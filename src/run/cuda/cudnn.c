@@ -83,9 +83,7 @@ struct sf_cudnn_plan {
 
 bool sf_cudnn_open(sf_cudnn *d)
 {
-    sf_diag *unheard = sf_diag_new();
-    bool found = sf_cuda_load_convolutions(unheard, &d->library) == SF_OK;
-    sf_diag_free(unheard);
+    bool found = sf_cuda_load_convolutions(NULL, &d->library) == SF_OK;
     if (found && d->library->create(&d->handle) == 0 &&
         d->library->set_stream(d->handle, d->stream) == 0) {
         d->machine = sf_choice_machine(d->driver, d->ordinal, d->library->property);

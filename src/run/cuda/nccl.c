@@ -297,18 +297,18 @@ static sf_status settle_joining(sf_nccl *nccl, bool good, const sf_diag *why, ui
 sf_status sf_nccl_join(sf_nccl *nccl, sf_diag *diag)
 {
     sf_arena scratch = {0};
-    sf_diag *why = sf_diag_new();
+    sf_diag why = {0};
     int size = sf_comm_size(nccl->comm);
     row *rows = SF_ARRAY(&scratch, size, row);
     sf_status status = nccl->device->table->wait(nccl->device, diag); /* takes its context */
     bool good = true;
     for (int i = 0; i < nccl->ngroups && status == SF_OK; i++)
-        status = meet_group(nccl, &nccl->groups[i], &good, why, rows, diag);
+        status = meet_group(nccl, &nccl->groups[i], &good, &why, rows, diag);
     if (status == SF_OK)
-        status = settle_joining(nccl, good, why, SF_ARRAY(&scratch, size, uint64_t), diag);
+        status = settle_joining(nccl, good, &why, SF_ARRAY(&scratch, size, uint64_t), diag);
     if (status != SF_OK)
         sf_nccl_abort(nccl);
-    sf_diag_free(why);
+    sf_diag_clear(&why);
     sf_arena_free(&scratch);
     return status;
 }

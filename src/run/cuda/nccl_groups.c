@@ -238,18 +238,18 @@ sf_status sf_cuda_find_nccl_groups(cuda *c, sf_diag *diag)
     bool any = false;
     if (!c->collectives.comm || sf_comm_size(c->collectives.comm) == 1)
         return SF_OK;
-    sf_diag *why = sf_diag_new();
+    sf_diag why = {0};
     c->nccl = (sf_nccl){.device = c->device, .comm = c->collectives.comm};
-    sf_status status = ask_ranks(c, &y, why, diag);
+    sf_status status = ask_ranks(c, &y, &why, diag);
     if (status == SF_OK)
-        status = find_groups(c, &y, why, diag, &any);
+        status = find_groups(c, &y, &why, diag, &any);
     if (status == SF_OK)
         status = order_puts(c, diag, &any);
     if (status == SF_OK && any)
         status = sf_cuda_own_memory(c, 1, diag, &c->nccl.byte);
     if (status == SF_OK && any)
         status = sf_nccl_join(&c->nccl, diag);
-    sf_diag_free(why);
+    sf_diag_clear(&why);
     SF_TRY(status);
     if (!any)
         c->nccl.library = NULL;

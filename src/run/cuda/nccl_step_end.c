@@ -57,15 +57,15 @@ sf_status sf_cuda_settle(cuda *c, sf_diag *diag)
     bool late;
     if (!c->nccl.library)
         return SF_OK;
-    sf_diag *why = sf_diag_new();
-    sf_status status = watch_device(c, why, &late, diag);
+    sf_diag why = {0};
+    sf_status status = watch_device(c, &why, &late, diag);
     if (status == SF_OK && late) { /* who has not come says more than that something takes long */
         status = sf_cuda_arrive(c, diag);
         status = status == SF_OK ? await_note(c, diag) : status;
         if (status == SF_OK)
-            status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", why->messages[0].text);
+            status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", why.messages[0].text);
     }
-    sf_diag_free(why);
+    sf_diag_clear(&why);
     return status;
 }
 
@@ -79,12 +79,10 @@ static bool have_all_come(void *context)
 static sf_status meet_at_end(cuda *c, bool late, sf_diag *diag)
 {
     int size = sf_comm_size(c->nccl.comm), who = 0;
-    sf_diag *unheard = sf_diag_new();
     c->notes[size] = (char)late;
     sf_status status = sf_cuda_arrive(c, diag);
     if (status == SF_OK && !late)
-        sf_comm_watch(c->nccl.comm, 3 * c->slowest, have_all_come, c, "a step", unheard);
-    sf_diag_free(unheard);
+        sf_comm_watch(c->nccl.comm, 3 * c->slowest, have_all_come, c, "a step", NULL);
     SF_TRY(status);
     SF_TRY(await_note(c, diag));
     c->notes[size] = 0;
@@ -100,13 +98,13 @@ static sf_status end_with_others(cuda *c, sf_diag *diag)
     bool late;
     SF_TRY(sf_cuda_arrive(c, diag));
     SF_TRY(await_note(c, diag));
-    sf_diag *why = sf_diag_new();
-    sf_status status = watch_device(c, why, &late, diag);
+    sf_diag why = {0};
+    sf_status status = watch_device(c, &why, &late, diag);
     if (status == SF_OK)
         status = meet_at_end(c, late, diag);
     if (status == SF_OK && late)
-        status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", why->messages[0].text);
-    sf_diag_free(why);
+        status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", why.messages[0].text);
+    sf_diag_clear(&why);
     return status;
 }
 
@@ -119,13 +117,11 @@ sf_status sf_cuda_end_step(cuda *c, sf_diag *diag)
 
 void sf_cuda_leave_nccl_groups(cuda *c)
 {
-    sf_diag *unheard = sf_diag_new();
-    await_note(c, unheard);
+    await_note(c, NULL);
     if (c->nccl.library) {
         sf_nccl_abort(&c->nccl);
         for (int i = 0; i < c->nccl.ngroups; i++)
-            table_of(c)->wait_on(c->device, c->nccl.groups[i].lane, unheard);
-        table_of(c)->wait(c->device, unheard);
+            table_of(c)->wait_on(c->device, c->nccl.groups[i].lane, NULL);
+        table_of(c)->wait(c->device, NULL);
     }
-    sf_diag_free(unheard);
 }

@@ -764,6 +764,25 @@ static void fail_kill(sf_comm *comm, sf_diag *diag)
     check_lost(comm, reduce_some(comm, 1000000, layer, diag), began, diag, name, layer);
 }
 
+/* The first rank has no memory for the messages of a transfer: it says so as what it is, and the others lose it. */
+static void fail_own_memory(sf_comm *comm, sf_diag *diag)
+{
+    int rank = sf_comm_rank(comm);
+    double began = now();
+    expect(reduce_some(comm, 10, "before", diag) == SF_OK, rank, "it begins badly");
+    if (rank != 0) {
+        check_lost(comm, reduce_some(comm, 100000, layer, diag), began, diag, "rank 0 gave up",
+                   "no memory");
+        return;
+    }
+    sf_mem_fail_above(100000);
+    sf_status status = reduce_some(comm, 100000, layer, diag);
+    sf_mem_fail_above(0);
+    expect(status == SF_ENOMEM, rank, "no memory is reported as: %s", sf_status_name(status));
+    expect(tells(diag, "no memory", layer), rank, "the message lacks what there is no memory for");
+    expect(reduce_some(comm, 1, "after", diag) != SF_OK, rank, "the world goes on");
+}
+
 /* Two worlds after each other in the same processes; the second leaves nothing behind. */
 static void recomputed(sf_comm *comm, sf_diag *diag)
 {
@@ -852,7 +871,7 @@ static int run_mpi(const char *name)
         {"leave", fail_leave, 5},  {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
         {"exit", fail_exit, 5},    {"kill", fail_kill, 2},         {"again", recomputed, 0},
         {"start", nothing, 2},     {"end", fail_end, 2},           {"line", suite_line, 0},
-        {"order", suite_order, 0},
+        {"order", suite_order, 0}, {"memory", fail_own_memory, 5},
     };
     sf_diag *diag = sf_diag_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

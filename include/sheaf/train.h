@@ -29,6 +29,8 @@ typedef struct sf_train_progress {
     const char *engine, *data; /* what they are, in words */
     double
         computed; /* of the seconds of the last step, those of its program: without what data take */
+    double
+        waited; /* and those in which it waited for its data, which are drawn beside the step before */
 } sf_train_progress;
 
 /* Formats, rules and the promise of resuming are described in docs/guides/train.md. */

@@ -14,13 +14,14 @@ struct job {
     sf_cli_split split;
     sf_train_options options;
     double amount, flops; /* of a step: tokens or samples, operations */
-    double later;         /* seconds of the steps after the first */
+    double later;         /* seconds of the steps after the first, */
+    double waited;        /* and those in which these waited for data */
     int64_t steps;        /* made so far */
     sf_cli_progress last;
     sf_output profile;
     bool json;
     struct sample {
-        double seconds, loss;
+        double seconds, waited, loss;
     } * samples; /* of the steps, where they are for machines */
 };
 
@@ -42,9 +43,10 @@ static void print_step(struct job *job, const sf_event *at)
         job->flops = how->flops * how->seconds;
     } else {
         job->later += how->computed;
+        job->waited += how->waited;
     }
     if (job->samples)
-        job->samples[at->step - 1] = (struct sample){how->computed, at->loss};
+        job->samples[at->step - 1] = (struct sample){how->computed, how->waited, at->loss};
     if (job->json)
         return;
     printf("%6" PRId64 " %12.3f %12.6g\n", at->step, 1e3 * how->computed, at->loss);
@@ -71,6 +73,20 @@ static double find_seconds(const struct job *job)
     return job->steps > 1 ? job->later / (double)(job->steps - 1) : job->last.at.computed;
 }
 
+static double find_waited(const struct job *job)
+{
+    return job->steps > 1 ? job->waited / (double)(job->steps - 1) : job->last.at.waited;
+}
+
+/* What is drawn beside a step is waited for where that takes longer than the step. */
+static void print_waited(double seconds, double waited)
+{
+    enum { PERCENT = 5 };
+    if (100 * waited > PERCENT * seconds)
+        printf("and %s a step, which do not count, to wait for its data\n",
+               sf_text_seconds(waited).at);
+}
+
 static void print_end(const struct job *job)
 {
     const sf_train_progress *last = &job->last.at;
@@ -82,6 +98,7 @@ static void print_end(const struct job *job)
            sf_cli_count(job->amount / seconds, rate), last->counts_tokens ? "tokens" : "samples",
            sf_cli_flops(job->flops / seconds, flops), sf_text_bytes((double)last->memory).at,
            last->ranks > 1 ? " a rank" : "");
+    print_waited(seconds, find_waited(job));
 }
 
 static sf_status print_run_json(void *context)
@@ -93,12 +110,14 @@ static sf_status print_run_json(void *context)
     sf_json_begin_object(&json);
     sf_cli_put_progress(&json, &job->last.at);
     sf_json_add_double(&json, "seconds", seconds);
+    sf_json_add_double(&json, "data_seconds", find_waited(job));
     sf_cli_put_speed(&json, job->amount / seconds, job->flops / seconds);
     sf_json_key(&json, "steps");
     sf_json_begin_array(&json);
     for (int64_t i = 0; i < job->steps; i++) {
         sf_json_begin_object(&json);
         sf_json_add_double(&json, "seconds", job->samples[i].seconds);
+        sf_json_add_double(&json, "data_seconds", job->samples[i].waited);
         sf_json_add_double(&json, "loss", job->samples[i].loss);
         sf_json_end_object(&json);
     }
@@ -183,7 +202,8 @@ int sf_cli_run(int argc, char **argv)
         .synopsis = "[STEP] [--plan PLAN] [-n N] [--steps N] [...]",
         .about = "Runs a step a few times on synthetic data from the initial state of training. "
                  "Prints time and loss of each step, then speed and memory. The first step and "
-                 "making data are not timed. Nothing is saved.",
+                 "the wait for data, which are drawn beside the step before, do not count. "
+                 "Nothing is saved.",
         .operand = "STEP",
         .optional = true, /* a plan leads to its own */
         .options = options,

@@ -6,10 +6,12 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/listen.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/output.h"
+#include "base/work_queue.h"
 #include "run/comm/rank_agreement.h"
 #include "train/timeline.h"
 
@@ -19,6 +21,7 @@ static sf_train_progress progress_of(const sf_training *run, double seconds)
         .size = sizeof progress,
         .seconds = seconds,
         .computed = run->computed,
+        .waited = run->waited,
         .counts_tokens = run->data.counts_tokens,
         .left = run->pace * (double)(run->options.steps - run->training_run.info.step),
         .memory = run->memory,
@@ -81,6 +84,8 @@ static sf_status log_step(sf_training *run, double seconds)
     sf_log_int(log, "step", run->training_run.info.step);
     sf_log_double(log, "loss", run->report.loss);
     sf_log_double(log, "seconds", seconds);
+    sf_log_double(log, "step_seconds", run->computed);
+    sf_log_double(log, "data_seconds", run->waited);
     if (seconds > 0) {
         sf_log_double(log, run->data.counts_tokens ? "tokens_per_second" : "samples_per_second",
                       (double)run->data.amount / seconds);
@@ -133,20 +138,83 @@ static sf_status check_loss(const sf_training *run)
     return SF_EMISMATCH;
 }
 
-static sf_status fill_inputs(sf_training *run, int64_t step, sf_diag *diag)
+static sf_status draw_inputs(sf_training *run, int64_t step, sf_diag *diag)
 {
-    sf_train_run *training_run = &run->training_run;
-    SF_TRY(sf_rank_state_lend_inputs(&training_run->rank_state, run->filled, diag));
-    SF_TRY(sf_data_batch(&run->data, step, training_run->rank_state.inputs, diag));
-    sf_fill_keys(run->graph, training_run->info.seed, step, training_run->rank_state.inputs);
+    sf_tensor *inputs = run->training_run.rank_state.inputs;
+    SF_TRY(sf_data_batch(&run->data, step, inputs, diag));
+    sf_fill_keys(run->graph, run->training_run.info.seed, step, inputs);
     return SF_OK;
 }
 
-/* Those of the next step, while this one goes on. What fails is tried again when its turn comes, and said then. */
+/* Inputs that are drawn on a thread of their own, so that the time of a step is that of the step. */
+typedef struct sf_filling {
+    sf_training *run;
+    sf_lanes *lanes;
+    sf_lane_job job;
+    int64_t step;
+    sf_status status;
+} sf_filling;
+
+static sf_status draw_guarded(void *context)
+{
+    const sf_filling *f = context;
+    return draw_inputs(f->run, f->step, NULL);
+}
+
+static void draw_beside(void *context)
+{
+    sf_filling *f = context;
+    f->status = sf_guarded(draw_guarded, f, NULL);
+}
+
+/* Waits first: what is drawn goes to memory that others may be about to free. */
+static void end_filling(void *memory)
+{
+    sf_filling *f = memory;
+    sf_lanes_free(f->lanes);
+    f->lanes = NULL;
+}
+
+static sf_filling *filling_of(sf_training *run)
+{
+    if (run->filling)
+        return run->filling;
+    sf_filling *f = sf_alloc(sizeof *f);
+    f->run = run;
+    f->lanes = sf_lanes_new();
+    f->job = (sf_lane_job){.work = draw_beside, .context = f, .done = true};
+    sf_mem_undo(f, end_filling);
+    return run->filling = f;
+}
+
+/* Begins with those of the next step, while this one goes on. What fails is tried again when its turn comes, and said then. */
 static void fill_ahead(sf_training *run)
 {
-    int64_t next = run->training_run.info.step + 1;
-    run->is_filled = next < run->options.steps && fill_inputs(run, next, NULL) == SF_OK;
+    sf_filling *f = filling_of(run);
+    sf_diag *unheard = sf_diag_new();
+    f->step = run->training_run.info.step + 1;
+    f->status = SF_EUNSUPPORTED;
+    if (f->lanes && f->step < run->options.steps &&
+        sf_rank_state_lend_inputs(&run->training_run.rank_state, run->filled, unheard) == SF_OK)
+        sf_lanes_start(f->lanes, 0, &f->job);
+    sf_diag_free(unheard);
+}
+
+/* The inputs of the step that comes, on the device. */
+static sf_status get_inputs(sf_training *run)
+{
+    sf_rank_state *state = &run->training_run.rank_state;
+    sf_filling *f = run->filling;
+    if (f && f->lanes) {
+        sf_lanes_wait(f->lanes, &f->job);
+        run->is_filled = f->status == SF_OK && f->step == run->training_run.info.step;
+    }
+    if (!run->is_filled) {
+        SF_TRY(sf_rank_state_lend_inputs(state, run->filled, run->diag));
+        SF_TRY(draw_inputs(run, run->training_run.info.step, run->diag));
+    }
+    run->is_filled = false;
+    return sf_rank_state_hand_in(state, run->diag);
 }
 
 static sf_status make_step(sf_training *run, double *seconds)
@@ -154,10 +222,9 @@ static sf_status make_step(sf_training *run, double *seconds)
     double began = sf_now();
     sf_train_run *training_run = &run->training_run;
     bool goes_on;
-    if (!run->is_filled)
-        SF_TRY(fill_inputs(run, training_run->info.step, run->diag));
-    run->is_filled = false;
+    SF_TRY(get_inputs(run));
     double filled = sf_now();
+    run->waited = filled - began;
     SF_TRY(sf_train_run_start(training_run, run->diag, &goes_on));
     if (goes_on)
         fill_ahead(run);
@@ -229,6 +296,9 @@ static sf_status train(sf_training *run)
 sf_status sf_training_run(sf_training *run)
 {
     sf_status status = train(run);
+    if (run->filling)
+        end_filling(run->filling);
+    sf_free(run->filling);
     sf_data_close(&run->data);
     sf_train_run_close(&run->training_run);
     sf_buf_free(&run->log.line);

@@ -19,15 +19,17 @@ typedef struct sf_training {
 
     sf_arena arena;
     sf_train_run training_run;
-    bool *wanted;    /* by argument: from the data */
-    bool *filled;    /* by argument: anew for each step, from the data or as a key */
-    bool is_filled;  /* inputs are there for the step that comes */
-    bool settled;    /* it failed, and all ranks know */
-    bool asked;      /* the listener wants to stop */
-    int64_t memory;  /* of the rank that takes most */
-    double flops;    /* of a step */
-    double pace;     /* seconds of a step, smoothed; 0 before the first */
-    double computed; /* seconds of the last step that its program took */
+    bool *wanted;               /* by argument: from the data */
+    bool *filled;               /* by argument: anew for each step, from the data or as a key */
+    bool is_filled;             /* inputs are there for the step that comes, */
+    struct sf_filling *filling; /* or may be soon: data are drawn beside a step; or NULL */
+    bool settled;               /* it failed, and all ranks know */
+    bool asked;                 /* the listener wants to stop */
+    int64_t memory;             /* of the rank that takes most */
+    double flops;               /* of a step */
+    double pace;                /* seconds of a step, smoothed; 0 before the first */
+    double computed;            /* seconds of the last step that its program took, */
+    double waited; /* and those in which it waited for data to be drawn and brought to the device */
     sf_data data;
     sf_log log;
 } sf_training;

@@ -99,7 +99,7 @@ static bool keep_fastest(void *context, const sf_event *event)
         return true;
     double now = processor_seconds();
     if (event->step > 1)
-        f->seconds = fmin(f->seconds, f->processor ? now - f->began : event->train->seconds);
+        f->seconds = fmin(f->seconds, f->processor ? now - f->began : event->train->computed);
     f->began = now;
     return true;
 }

@@ -1,4 +1,4 @@
-/* Messages of groups that run different parts of a step: what one sends, the other receives. */
+/* Messages between pipeline ranks: each send has its receive. */
 #ifndef SF_LOCAL_MESSAGES_H
 #define SF_LOCAL_MESSAGES_H
 

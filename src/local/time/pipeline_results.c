@@ -11,8 +11,8 @@ static void find_held(piping *p)
     }
 }
 
-/* Whether an argument, or what becomes it, is one of the group's step: of the parts of one, that which it holds, or else the
- * first. */
+/* Whether an argument, or its next value, is in the pipeline rank's step: of the parts of one, that
+ * which it holds, or else the first. */
 static bool stands_here(const piping *p, uint32_t argument)
 {
     sf_unstacked_of of =

@@ -24,7 +24,7 @@ typedef struct checker {
     uint32_t search;
     uint32_t *place; /* by local node: its place in the top block, or SF_NONE */
 
-    /* Where the value at hand comes from: claimed values, and the collective between, if any. */
+    /* Where the current value comes from: claimed values, and the collective between, if any. */
     sf_value *sources;
     size_t nsources, capacity;
     const sf_node *collective;
@@ -36,7 +36,7 @@ typedef struct checker {
         checked_for; /* the last op of several results that was, of the rank and of the step */
 } checker;
 
-/* A collective that moves a tensor: those between groups are ops of the step. */
+/* A collective that reshards a tensor: those between groups are ops of the step. */
 static bool is_in_reshard(const sf_node *node)
 {
     return sf_is_collective(node) && !sf_is_between_groups(node);
@@ -155,7 +155,7 @@ static void find_sources(checker *c, sf_value value)
     c->nsources = kept;
 }
 
-/* Moves */
+/* Reshards */
 
 static sf_region region_at(checker *c, const sf_local_shard *shard, int rank)
 {

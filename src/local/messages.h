@@ -4,7 +4,7 @@
 
 #include "local/local.h"
 
-/* One rank of each group, in their order; the others of a group send and receive as it does. SF_EMISMATCH names the message
+/* One rank of each pipeline rank, in their order; the others of a group send and receive as it does. SF_EMISMATCH names the message
  * that has no other end, or another tensor there. */
 sf_status sf_check_messages(int count, sf_local *const *locals, sf_diag *diag);
 

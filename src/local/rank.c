@@ -127,7 +127,7 @@ sf_status sf_check_groups(int count, sf_local *const *firsts, sf_threads *thread
     return status == SF_OK ? sf_check_messages(count, firsts, diag) : status;
 }
 
-/* The first rank of each group, as far as they can be made. */
+/* The first rank of each pipeline rank, as far as they can be made. */
 static sf_status make_firsts(const sf_graph *graph, const sf_plan *plan, int count, sf_diag *diag,
                              sf_local **firsts)
 {

@@ -23,7 +23,7 @@ static inline bool sf_rank_fits(int64_t bytes, int64_t memory)
 sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
                         const sf_target *target, int64_t *bytes, sf_diag *diag);
 
-/* The same of the first ranks of all groups of a plan, which are made already. */
+/* The same of the first ranks of all pipeline ranks of a plan, which are made already. */
 sf_status sf_check_groups(int count, sf_local *const *firsts, sf_threads *threads, sf_diag *diag);
 
 #endif

@@ -1,6 +1,6 @@
 /* The state of a builder of local graphs, which the files of this folder share with those of local/time.
  *
- *     shard_walk.c     the walk over the moves and nodes of the plan (plan/plan_reshards.h)
+ *     shard_walk.c     the walk over the reshards and nodes of the plan (plan/plan_reshards.h)
  *     op_signature.c    the common part of nodes that differ only in their place
  *     check_layouts.c  whether the layouts of a node follow from its factors
  *     shard_op.c       the shard of an op as nodes

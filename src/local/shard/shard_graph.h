@@ -14,7 +14,7 @@
 typedef struct sf_local_shard {
     sf_value whole; /* of the step, or SF_NONE for a value inside a reshard */
     sf_layout layout;
-    bool moved; /* not as it was made, or inside of a move */
+    bool moved; /* not as it was made, or inside of a reshard */
 } sf_local_shard;
 
 /* The tensors of a collective: `count` tensors of the step, from one layout into another; none for

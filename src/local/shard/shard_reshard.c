@@ -1,4 +1,4 @@
-/* Moves as nodes: items (shard/reshard_items.h) are brought where the collective wants them, and back, by reshapes and
+/* Reshards as nodes: items (shard/reshard_items.h) are brought where the collective wants them, and back, by reshapes and
  * transposes. */
 #include <string.h>
 

@@ -9,7 +9,7 @@
  * (plan/plan_reshards.h). */
 typedef struct capturing {
     local_builder *b;
-    uint32_t next; /* of moves->reads */
+    uint32_t next; /* of reshards->reads */
 } capturing;
 
 static void capture_same_value(void *context, sf_value value)

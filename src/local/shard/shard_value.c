@@ -1,4 +1,4 @@
-/* Versions of values: made by nodes, or by moves, of which some go together. */
+/* Versions of values: made by nodes, or by reshards, of which some go together. */
 #include "ir/name.h"
 #include "local/shard/shard_builder.h"
 

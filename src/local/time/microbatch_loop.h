@@ -8,7 +8,7 @@
 
 #include "local/time/microbatch_builder.h"
 
-/* A value that leaves the loop at hand. */
+/* A value that leaves the current loop. */
 typedef struct leaving {
     loop_output of;
     uint32_t argument; /* of the body */
@@ -16,17 +16,17 @@ typedef struct leaving {
     size_t other;      /* of the same version, counted from 1; 0: none */
 } leaving;
 
-/* A move that leaves a loop: they have numbers, and parts that are apart (local/time/microbatches.h). */
+/* A reshard whose output leaves a loop: they have numbers, and parts that are apart (local/time/microbatches.h). */
 typedef struct loop_end {
     uint32_t number, part;
     uint32_t reshard, item; /* of the step */
 } loop_end;
 
-/* A loop: the moves that leave it, the last of the step first. */
+/* A loop: the reshards that leave it, the last of the step first. */
 typedef struct loop_ends {
     const loop_end *at;
     size_t count;
-    uint32_t first; /* of the moves */
+    uint32_t first; /* of the reshards */
 } loop_ends;
 
 /* Items of the step, in its order. */
@@ -38,7 +38,7 @@ typedef struct loop_items {
 typedef struct looping {
     microbatching *t;
     sf_value *landed; /* by reshard: the whole value, if no version has it; or SF_NONE */
-    bool *is_added;   /* by node: a still one, in the top block */
+    bool *is_added;   /* by node: a invariant one, in the top block */
     uint32_t nadded;  /* loops */
     loop_ends *ends;  /* of all loops, in the order in which they are made */
     size_t nends;
@@ -50,9 +50,9 @@ typedef struct looping {
     size_t nstack, stack_capacity;
     uint32_t question;
 
-    /* Of the loop at hand. */
+    /* Of the current loop. */
     bool *runs;                 /* by step item, */
-    loop_items running, before; /* a list of these, and the still nodes that it needs */
+    loop_items running, before; /* a list of these, and the invariant node that it needs */
     local_version *top_versions, *body_versions;
     sf_block *top, *body;
     sf_value *operands;         /* that the loop is given, */
@@ -63,7 +63,7 @@ typedef struct looping {
     size_t *output_of; /* by version, counted from 1 */
 } looping;
 
-/* Which moves leave which loops: o->ends, o->made_by. */
+/* Which reshards leave which loops: o->ends, o->made_by. */
 void loop_find_ends(looping *o);
 
 /* Finds the items of the step that the loop runs, its outputs, and its inputs: o->runs, o->running,
@@ -73,7 +73,7 @@ void loop_find_runs(looping *o, const loop_ends *loop);
 /* Finds when values outside of loops are available, once the loop of each output is known. */
 void loop_find_places(looping *o);
 
-/* A still node of the top block; views are made with who reads them. */
+/* A invariant node of the top block; views are made with who reads them. */
 bool loop_is_invariant(const looping *o, const sf_step_item *item);
 
 /* A view of its operands, or a number: emitted with its readers, so that gathered tensors need not

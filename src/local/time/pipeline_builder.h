@@ -1,15 +1,13 @@
 /* The state of the builder of a pipeline rank's step, which the files of local/time/pipeline_step.h
  * share.
  *
- *     pipeline_survey.c    values of all micro-batches that tasks need, and the pass that
- *     computes them
- *     pipeline_placement.c     places of nodes: the pipeline rank, and the position in its
- *     order
- *     pipeline_needs.c     the work of this pipeline rank at each position, from the values
- *     that are needed of it
- *     pipeline_messages.c  messages between pipeline ranks, in order
- *     pipeline_results.c      its arguments and results
- *     pipeline_step.c           the step: nodes, sums over micro-batches, messages */
+ *     pipeline_survey.c     values of all micro-batches that tasks need, and the pass that makes them
+ *     pipeline_placement.c  places of nodes: the pipeline rank, and the position in its order
+ *     pipeline_needs.c      the work of this pipeline rank at each position, from needed values
+ *     pipeline_messages.c   messages between pipeline ranks, in order
+ *     pipeline_results.c    its arguments and results
+ *     pipeline_step.c       the step: nodes, sums over micro-batches, messages
+ */
 #ifndef SF_LOCAL_TIME_PIPELINE_BUILDER_H
 #define SF_LOCAL_TIME_PIPELINE_BUILDER_H
 
@@ -23,7 +21,7 @@ enum { NEVER = UINT32_MAX };
 typedef struct pipe_message {
     uint32_t from, to; /* groups */
     uint32_t version, run;
-    bool is_part;   /* of a sum that is made in several groups */
+    bool is_part;   /* of a sum that is made on several pipeline ranks */
     int64_t number; /* among those between the two, in this direction */
     uint32_t sent_at,
         used_at; /* the place in the order of who sends, and of who receives; NEVER: not known */
@@ -42,7 +40,7 @@ typedef struct pipe_channel {
  * result of a barrier. */
 typedef struct pipe_doing {
     bool is_reshard;
-    uint32_t index;  /* node id, or move */
+    uint32_t index;  /* node id, or reshard */
     uint32_t result; /* of a barrier */
     uint32_t run;
 } pipe_doing;
@@ -64,33 +62,33 @@ typedef struct piping {
     const sf_unstacked *parts; /* or NULL */
     uint32_t group, nmicrobatches;
     uint32_t nruns;                /* micro-batches, or twice as many if there is a survey */
-    uint32_t narguments, nresults; /* of the group's step */
+    uint32_t narguments, nresults; /* of the pipeline rank's step */
     uint64_t *wanted;              /* by instance: the groups that need it */
-    uint32_t *due;   /* by instance: the first place of this group that needs it, or NEVER */
+    uint32_t *due;   /* by instance: the first place of this pipeline rank that needs it, or NEVER */
     bool *leads;     /* by version: other stages of the backward pass follow from it */
     bool *needed;    /* by version: tasks read it, or a value that follows from it */
     bool *early;     /* by version: it is there before all tasks */
     bool *surveyed;  /* by version: tasks need a value of all micro-batches that follows from it */
     bool has_middle; /* tasks do need a value of all micro-batches */
     uint32_t **
-        places; /* by group, and by stage, pass and run: the place of the task in the order of the group */
-    uint32_t *middle;    /* by group: the place where that is put together, where there is one, */
+        places; /* by pipeline rank, and by stage, pass and run: the place of the task in the order of the pipeline rank */
+    uint32_t *middle;    /* by pipeline rank: the place where that is put together, where there is one, */
     uint32_t *last;      /* and that of the nodes after all tasks */
-    pipe_doings *doings; /* by place of this group */
+    pipe_doings *doings; /* by place of this pipeline rank */
 
-    local_version **versions; /* by run, and at the end, those that are still */
+    local_version **versions; /* by run, and at the end, invariant ones */
     uint32_t *output_of;   /* by version: the first reshard whose output it is, counted from 1, */
-    uint32_t *next_output; /* and by move, the next */
+    uint32_t *next_output; /* and by reshard, the next */
     loop_output *loop_outputs; /* by reshard, of its output */
-    sf_value *sums;            /* by move: so far; SF_NONE: no part yet */
+    sf_value *sums;            /* by reshard: so far; SF_NONE: no part yet */
 
     pipe_message *
-        messages; /* to and from this group, those between two in the order in which they are sent */
+        messages; /* to and from this pipeline rank, those between two in the order in which they are sent */
     size_t nmessages, message_capacity;
     uint32_t *outgoing; /* by instance: the first message that takes it elsewhere, counted from 1 */
     uint32_t *incoming; /* by instance: the first message that brings it, or a part of it */
-    pipe_channel *channels;  /* by group that sends */
-    pipe_together *together; /* collectives that this group has come to, by set of groups */
+    pipe_channel *channels;  /* by pipeline rank that sends */
+    pipe_together *together; /* collectives that this pipeline rank has come to, by set of groups */
     size_t ntogether, together_capacity;
 } piping;
 

@@ -75,7 +75,7 @@ static void list_coming(piping *p, comings *list, coming c)
     SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
 }
 
-/* `lists` is by group. */
+/* `lists` is by pipeline rank. */
 static void list_output(piping *p, uint32_t item, comings *lists)
 {
     const sf_resharding *reshard =

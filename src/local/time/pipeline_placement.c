@@ -116,7 +116,7 @@ static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t run
     return place;
 }
 
-/* The place of a node in the order of a group that computes it. */
+/* The place of a node in the order of a pipeline rank that computes it. */
 uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t group)
 {
     uint32_t last = p->last[group];

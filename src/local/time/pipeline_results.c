@@ -27,7 +27,7 @@ static bool stands_here(const piping *p, uint32_t argument)
     return of.part == 0;
 }
 
-/* The arguments and results of the group's step, as those of the step that they are. */
+/* The arguments and results of the pipeline rank's step, as those of the step that they are. */
 void pipe_find_ends(piping *p)
 {
     const sf_graph *step = p->t->step;

@@ -152,7 +152,7 @@ static void receive_message(piping *p, const pipe_message *m)
     p->sums[reshard] = loop_output_join(p->t, &p->loop_outputs[reshard], p->sums[reshard], value);
 }
 
-/* All messages from that group up to this one: in the order in which they were sent. */
+/* All messages from that pipeline rank up to this one: in the order in which they were sent. */
 static void receive_up_to(piping *p, const pipe_message *m)
 {
     pipe_channel *c = &p->channels[m->from];
@@ -230,7 +230,7 @@ static sf_status bring_reads(piping *p, uint32_t count, const uint32_t *reads, u
     return SF_OK;
 }
 
-/* How many collectives these groups have had. */
+/* How many collectives these pipeline ranks have had. */
 static int64_t count_together(piping *p, int64_t groups)
 {
     for (size_t i = 0; i < p->ntogether; i++)

@@ -11,17 +11,14 @@
  *
  * It is an ordinary step with a plan of its own; its ranks are made from it as from any other.
  *
- *     nodes of a stage           are in its tasks; invariant ones in the first; updates after
- *     all tasks
- *     cheap nodes, barriers,     are repeated by every reader, right before it
+ *     nodes of a stage        are in its tasks; invariant ones in the first; updates after all tasks
+ *     cheap nodes, barriers,  are repeated by every reader, right before it
  *     slices of the batch
- *     sums over micro-batches    are accumulated where their parts are made, and sent once to
- *     their readers
- *     state                      is on one pipeline rank; on the others its arguments are
- *     empty. Of a stack of layers, each
- *                                pipeline rank has its own rows
- *     messages                   between two pipeline ranks, in one direction, arrive in the
- *     order of the sender's tasks */
+ *     sums over micro-batches are accumulated where their parts are made, and sent once
+ *     state                   is on one pipeline rank; on the others its arguments are empty. Of a
+ *                             stack of layers, each pipeline rank has its own rows
+ *     messages                of a pair, in one direction, arrive in the order of the sender's tasks
+ */
 #ifndef SF_LOCAL_TIME_PIPELINE_STEP_H
 #define SF_LOCAL_TIME_PIPELINE_STEP_H
 

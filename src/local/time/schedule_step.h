@@ -3,8 +3,7 @@
  *     unstack        stacks of layers, with a part for each pipeline rank
  *     recompute      recomputed clones
  *     stage groups   shards of stages that several pipeline ranks run together
- *     chunks         other factors than the batch in time (co-shard): loops inside of the
- *     following
+ *     chunks         other factors than the batch in time (co-shard): inner loops
  *     micro-batches  a loop over the batch, or, of a pipeline, the tasks of the pipeline rank
  *
  * Micro-batches are around chunks, as ranks are around both. So the split of the batch in time is

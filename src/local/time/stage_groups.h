@@ -5,8 +5,8 @@
  * the step is made as any rank's: nodes of the set's stages on shards, all others whole. Reshards
  * are then nodes of the step, which belong to stages like others:
  *
- *     collectives         to the stage of their operand's maker: all pipeline ranks of the set
- *     run them, in the task of the micro-batch
+ *     collectives         to the stage of their operand's maker: the whole set runs them, in the
+ *                         task of the micro-batch
  *     slices, reshapes    to their readers
  *
  * So outputs of the set are whole on each of its pipeline ranks, like outputs of a single one; its

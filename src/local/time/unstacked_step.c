@@ -15,7 +15,7 @@ typedef struct partitioning {
     sf_partitioned_step *out;
 } partitioning;
 
-/* A part for each group that has rows, in the order of groups. */
+/* A part for each pipeline rank that has rows, in the order of pipeline ranks. */
 static bool split_stacks(partitioning *d)
 {
     bool any = false;

@@ -122,7 +122,7 @@ typedef struct standing {
     uint32_t *ranks;
     span *spans;    /* the root is 1, the children of i are 2 i and 2 i + 1 */
     uint32_t width; /* of the root */
-    visit *visits;  /* of the life at hand */
+    visit *visits;  /* of the current life */
     size_t nvisits, capacity;
     sf_arena *scratch;
 } standing;

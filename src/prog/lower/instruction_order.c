@@ -21,7 +21,7 @@ typedef struct order {
     lowering *l;
     sf_program *p;
     uint32_t *waits;     /* by instruction: inputs not yet made */
-    uint32_t *readers;   /* by buffer: instructions that have still to read it */
+    uint32_t *readers;   /* by buffer: instructions that have not read it yet */
     uint32_t *becomes;   /* by buffer: the argument's buffer that it replaces, or SF_NONE */
     uint32_t *successor; /* by buffer of an argument: the instruction that makes its next value */
     uint32_t *heads, *next, *who; /* by buffer: list of the instructions that read it */
@@ -101,8 +101,7 @@ static bool reads(const order *o, uint32_t index, uint32_t buffer)
     return false;
 }
 
-/* Bytes that the instruction frees, less those that it needs. A new value of an argument that others have
- * still to read would need a place until the end, and a copy: it is none, and waits for them. */
+/* Bytes that the instruction frees, less those that it needs. A new value of an argument that others have yet to read would need a place until the end, and a copy: it is none, and waits for them. */
 static int64_t gain_of(const order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];

@@ -104,7 +104,7 @@ bool peek_view(lowering *l, sf_value value,
                sf_view *out);                  /* the result of view_of, if that needs no copy */
 uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of these: */
 #define ALWAYS (SF_NONE - 1)                   /* an argument or a constant */
-#define NEEDS_COPY SF_NONE                     /* only a copy that is still to be made */
+#define NEEDS_COPY SF_NONE                     /* only a copy that is not made yet */
 uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst, sf_value value);
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
 void set_view(lowering *l, sf_value value, const sf_view *view);

@@ -23,7 +23,7 @@ typedef struct syncing {
     touching **touched; /* by buffer */
     bool *open;         /* by instruction */
     uint32_t *waited; /* by stream: the instruction of the first that it has waited for, plus one */
-    size_t waits_capacity; /* of the instruction at hand */
+    size_t waits_capacity; /* of the current instruction */
     uint32_t **sent;       /* by place in the group: messages that were sent there, */
     uint32_t *nsent;       /* how many, */
     uint32_t *narrived;    /* and how many of them have been waited for */

@@ -1,4 +1,4 @@
-/* What marks a function of the library that others may call: it is exported, all else is hidden. */
+/* Marks the exported functions of the library. All other symbols are hidden. */
 #ifndef SHEAF_API_H
 #define SHEAF_API_H
 
@@ -21,11 +21,11 @@
  *     sf_plan_search(graph, &options, diag, &plan);
  *     sf_plan_search(graph, &SF_OPTIONS(sf_plan_options, .cluster = cluster), diag, &plan);
  *
- * Where a function takes options, NULL stands for options that are all zero. Arrays of structs are arrays of pointers.
+ * Where a function takes options, NULL means options that are all zero. Arrays of structs are arrays of pointers.
  *
- * Pointers. NULL is allowed where the comment of a function says so, for options, for sf_diag and sf_output, and for what
- * a function frees. Elsewhere it is SF_EUSAGE, or, in a function that returns no status, the value that stands for "there
- * is none". */
+ * Pointers. NULL is allowed where the comment of a function says so, for options, for sf_diag and
+ * sf_output, and for what a function frees. Elsewhere it is SF_EUSAGE, or, in a function that
+ * returns no status, the value that means "none". */
 #if defined(__cplusplus)
 /* sf_plan_options options = sf_sized<sf_plan_options>(); */
 template <typename T> inline T sf_sized()

@@ -1,6 +1,6 @@
-/* The cache: what was compiled, on disk between runs. It is in $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf,
- * and takes no more than $SHEAF_CACHE_MIB, or 512 MiB: what was not used for the longest time is removed, by whoever puts something
- * there. What is missing is made again. */
+/* The cache of compiled code, on disk between runs. It is in $XDG_CACHE_HOME/sheaf, or
+ * ~/.cache/sheaf, and takes at most $SHEAF_CACHE_MIB (default 512 MiB). Each write removes the
+ * least recently used files above that limit. A missing file is compiled and written once more. */
 #ifndef SHEAF_CACHE_H
 #define SHEAF_CACHE_H
 
@@ -13,11 +13,12 @@
 extern "C" {
 #endif
 
-/* Writes where it is, what is in it and how much it may take. `options` may be NULL. */
+/* Writes the path of the cache, its files and its size limit. `options` may be NULL. */
 SF_API sf_status sf_cache_show(const sf_show_options *options, const sf_output *output,
                                sf_diag *diag);
 
-/* Removes all of it, also what others are about to use, who make it again. Returns how many files there were. */
+/* Removes all files, including files that other processes are about to use; these compile them once
+ * more. Returns the number of files. */
 SF_API int64_t sf_cache_clear(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* Clusters: what a plan is made for. docs/reference/cluster.md describes names, shorthands and the JSON. */
+/* Clusters: the devices and links that a plan is made for. docs/reference/cluster.md describes
+ * names, shorthands and the JSON. */
 #ifndef SHEAF_CLUSTER_H
 #define SHEAF_CLUSTER_H
 
@@ -16,21 +17,22 @@ typedef struct sf_cluster sf_cluster;
 SF_API sf_status sf_cluster_open(const char *what, sf_diag *diag, sf_cluster **out);
 SF_API void sf_cluster_free(sf_cluster *cluster);
 
-/* The cluster with the times of a run: `trace` is the file of its timeline (sf_train_options.trace). What its instructions and
- * collectives took on average is what passes and simulations on the cluster go by; what it has not, they have from the
- * model. *out is for sf_cluster_free. */
+/* The cluster with the times of a run: `trace` is the file of its timeline
+ * (sf_train_options.trace). Passes and simulations on the cluster use the average times of the
+ * instructions and collectives in the trace, and the cost model for all others. *out is for
+ * sf_cluster_free. */
 SF_API sf_status sf_cluster_measured(const sf_cluster *cluster, const char *trace, sf_diag *diag,
                                      sf_cluster **out);
 
 /* Writes JSON, which sf_cluster_open reads. */
 SF_API sf_status sf_cluster_save(const sf_cluster *cluster, const sf_output *output, sf_diag *diag);
 
-/* Writes what the cluster is for people: devices, links, what collectives take. With options->json as
+/* Writes the cluster as text: devices, links, times of collectives. With options->json as
  * sf_cluster_save does. */
 SF_API sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *options,
                                  const sf_output *output, sf_diag *diag);
 
-/* Writes what the library has: test beds and kinds of devices. */
+/* Lists the library: test beds and kinds of devices. */
 SF_API sf_status sf_cluster_list(const sf_show_options *options, const sf_output *output,
                                  sf_diag *diag);
 

@@ -13,7 +13,7 @@ typedef struct sf_eval_options {
     const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
                             if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
-    int64_t memory;      /* most bytes of live tensors; 0: what the machine has */
+    int64_t memory;      /* most bytes of live tensors; 0: the memory of the machine */
     const char *engine;  /* "oracle", "cpu" or "cuda"; NULL: "oracle" */
     int threads;         /* of the engine "cpu"; 0: as many as the process may use */
 } sf_eval_options;
@@ -35,20 +35,20 @@ SF_API int64_t sf_graph_checks(const sf_graph *graph);
  *
  * The error of a tensor is that of its worst element. Where the step computes in 16 bits, compilers
  * round at different places, and single elements differ far more than tensors do: there the error
- * is the quadratic mean of the differences over that of what is expected, or a fifth of the error of
- * the worst element, if that is more.
+ * is the quadratic mean of the differences over that of the expected tensor, or a fifth of the
+ * error of the worst element, if that is more.
  *
- * Where a step is not continuous, two good runs may differ by more than rounding: it may send a token to
- * another expert, or turn the sign of an update, or, where a gradient is zero in mathematics, divide
- * noise by its own size. So where an element is past the tolerance, the step is also run with noise of the
- * size of rounding, two or four times: every float that goes into an op that adds up, or comes out of
- * one, is multiplied by 1 + a or 1 - a, where a is 64 rounding errors (of 16 bits, four), in pairs of runs of
- * opposite noise. An element that noise moves past the tolerance is unstable. It may differ by twice as
- * much as any of these runs had it from where it is without noise; it is then excused, and counts for no
- * error. Noise misses an element now and then: of 16 unstable elements of a tensor there may be one more
- * that differs, by no more than they do. State that is in every element what it was before the step, and should
- * not be, is not excused. All other elements are judged as ever. With a tolerance of the caller's there is no
- * noise. */
+ * Where a step is not continuous, two good runs may differ by more than rounding: it may send a
+ * token to another expert, or turn the sign of an update, or, where a gradient is zero in
+ * mathematics, divide noise by its own size. So where an element is past the tolerance, the step is
+ * also run with noise of the size of rounding, two or four times: every float that goes into an op
+ * that adds up, or comes out of one, is multiplied by 1 + a or 1 - a, where a is 64 rounding errors
+ * (of 16 bits, four), in pairs of runs of opposite noise. An element that noise moves past the
+ * tolerance is unstable. It may differ by twice as much as any of these runs had it from where it
+ * is without noise; it is then excused, and counts for no error. Noise misses an element now and
+ * then: of 16 unstable elements of a tensor there may be one more that differs, by no more than
+ * they do. State of which no element changes although it should is not excused. All other elements
+ * are judged by the tolerance. If the caller sets a tolerance, there are no noise runs. */
 typedef struct sf_difference {
     size_t size;      /* of this struct, as the library has it */
     const char *name; /* of the result */
@@ -56,7 +56,7 @@ typedef struct sf_difference {
     int64_t index; /* flat, of the worst element */
     double ours, theirs;
     bool is_weight; /* a parameter that the step replaces */
-    double before;  /* what the step took there, for a weight */
+    double before;  /* for a weight: its value before the step */
     double tolerance;
     bool differs; /* in any bit */
     int64_t
@@ -74,13 +74,13 @@ typedef struct sf_verify_report {
     int nlosses;
     double *losses, *expected_losses; /* [nlosses] */
     double loss_error;                /* largest relative error */
-    double loss_tolerance;            /* where the error is largest for what is allowed */
+    double loss_tolerance;            /* where the ratio of error to tolerance is largest */
     bool passed;
     int ranks;          /* of the plan; 0 without one */
     int rank;           /* which of them this process speaks for: 0 unless it is one of mpirun */
     int64_t noisy_runs; /* steps that were run with noise; 0: there was no need */
-    bool
-        approximate; /* a pass of the plan rounds what collectives carry: the tolerances are those of 16 bits */
+    /* a pass of the plan rounds the data of collectives: the tolerances are those of 16 bits */
+    bool approximate;
 } sf_verify_report;
 
 typedef struct sf_verify_options {

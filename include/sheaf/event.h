@@ -29,19 +29,20 @@ typedef struct sf_event {
     const struct sf_solve_progress *solve; /* of the solver, see solve.h; else NULL */
 } sf_event;
 
-/* A listener receives events. It returns true to continue and false to stop soon: training saves and returns, a
- * search or the solver returns the best that it has, verification ends with the steps that were made, calibration
- * shortens the remaining measurements, tuning ends with the trials that were made. After it returned false it may be called
- * again, and returns false again.
+/* A listener receives events. It returns true to continue and false to stop soon: training saves
+ * and returns, a search or the solver returns its best result, verification ends with the steps
+ * that were made, calibration shortens the remaining measurements, tuning ends with the trials that
+ * were made. After it returned false it may be called more often, and must return false each time.
  *
- * It runs on the thread that called the library, inside of that call, whatever threads the library uses: a program that
- * wants it on another thread makes the call there. Under mpirun the listener of every process is called, and one that
- * returns false stops all processes. */
+ * It runs on the thread that called the library, inside that call, whatever threads the library
+ * uses: a program that needs it on another thread makes the call there. Under mpirun the listener
+ * of every process is called, and one that returns false stops all processes. */
 typedef bool sf_listener(void *context, const sf_event *event);
 
-/* A flag that stops a call from outside, from another thread or from a signal handler. The options of long calls take
- * one; raising it does what a listener does that returns false, at the next step of a run, or within a moment in a search. It
- * stays raised until it is cleared, and may be shared by several calls. */
+/* A flag that stops a call from another thread or from a signal handler. The options of long calls
+ * take one. Raising it has the effect of a listener that returns false: a run stops at its next
+ * step, a search within a moment. It stays raised until it is cleared, and may be shared by several
+ * calls. */
 typedef struct sf_interrupt sf_interrupt;
 
 SF_API sf_interrupt *sf_interrupt_new(void); /* NULL without memory */

@@ -29,18 +29,18 @@ typedef struct sf_load_options {
                             Running a step does not use it */
 } sf_load_options;
 
-/* Reads StableHLO or HLO text, also .gz and .xz; "-" is standard input. Which of the two it is, the
- * text tells. `options` may be NULL. On success *out is for sf_graph_free. */
+/* Reads StableHLO or HLO text, also .gz and .xz; "-" is standard input. The text determines which
+ * of the two it is. `options` may be NULL. On success *out is for sf_graph_free. */
 SF_API sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag,
                          sf_graph **out);
 
-/* The same from memory; `name` stands for the file in messages. */
+/* The same from memory; messages use `name` as the name of the file. */
 SF_API sf_status sf_load_text(const char *text, size_t length, const char *name,
                               const sf_load_options *options, sf_diag *diag, sf_graph **out);
 
 SF_API void sf_graph_free(sf_graph *graph);
 
-/* Names what the step computes: equal for equal computations, whatever the text looked like. */
+/* The hash of the computation: equal for equal computations, whatever the text looked like. */
 SF_API uint64_t sf_graph_hash(const sf_graph *graph);
 
 /* Arguments and results have numbers, from 0 on; strings live as long as the graph. A number
@@ -53,8 +53,8 @@ SF_API int sf_graph_results(const sf_graph *graph);
 SF_API const char *sf_graph_argument_name(const sf_graph *graph, int argument);
 SF_API const char *sf_graph_result_name(const sf_graph *graph, int result);
 
-/* The number of what has this name, or -1. A name is as the text has it or, of an argument, clean, as in files
- * ("params/layer_0/kernel"). */
+/* The number of the argument with this name, or -1. A name is as the text has it, or the cleaned
+ * form that files use ("params/layer_0/kernel"). */
 SF_API int sf_graph_find_argument(const sf_graph *graph, const char *name);
 SF_API int sf_graph_find_result(const sf_graph *graph, const char *name);
 
@@ -74,7 +74,7 @@ typedef struct sf_tensor_type {
 SF_API bool sf_graph_argument_type(const sf_graph *graph, int argument, sf_tensor_type *out);
 SF_API bool sf_graph_result_type(const sf_graph *graph, int result, sf_tensor_type *out);
 
-/* What an argument is for. */
+/* The role of an argument. */
 typedef enum sf_role {
     SF_ROLE_PARAM = 0,
     SF_ROLE_STATE = 1, /* of the optimizer */

@@ -19,16 +19,17 @@ extern "C" {
  * allows. */
 #define SF_BETWEEN_PASSES "fsdp,unshard,prefetch,defer-gradient-readers"
 
-/* Has the programs of the plan rewritten by these passes, in this order: "fsdp,prefetch:group=64M,unshard"; "" or
- * "none": by none. They go by the costs of the cluster, NULL: of cores of a machine, and by so many bytes of memory of a
- * device; 0: what devices of the cluster have. All is kept in the plan. SF_EUSAGE names what there is. */
+/* Rewrites the programs of the plan by these passes, in this order:
+ * "fsdp,prefetch:group=64M,unshard"; "" or "none": no passes. Passes use the costs of `cluster`
+ * (NULL: cores of a machine) and this many bytes of device memory (0: the memory of the cluster's
+ * devices). The plan keeps all of it. The message of SF_EUSAGE lists the passes. */
 SF_API sf_status sf_plan_use_passes(sf_plan *plan, const char *passes, const sf_cluster *cluster,
                                     int64_t memory, sf_diag *diag);
 
 /* The passes of a plan, "" where there are none; as long as the plan. */
 SF_API const char *sf_plan_passes_of(const sf_plan *plan);
 
-/* Writes what passes there are, with their options. `options` may be NULL. */
+/* Lists all passes with their options. `options` may be NULL. */
 SF_API sf_status sf_passes_show(const sf_show_options *options, const sf_output *output,
                                 sf_diag *diag);
 
@@ -51,11 +52,12 @@ typedef struct sf_user_inst {
     size_t size;       /* of this struct, as the library has it */
     const char *kind;  /* "loop", "dot", "all_gather", "reduce_scatter", "copy", ... */
     const char *scope; /* of the step's text; "" */
-    double seconds;   /* that it takes, predicted; of a collective or a copy, from when it begins */
-    double exposed;   /* of these, waited for */
-    int64_t bytes;    /* of what it makes */
-    int64_t memory;   /* of the device while it runs */
-    bool goes_beside; /* what follows does not wait for it, unless it reads what this makes */
+    double seconds; /* that it takes, predicted; of a collective or a copy, from when it begins */
+    double exposed; /* of these, waited for */
+    int64_t bytes;  /* of its results */
+    int64_t memory; /* of the device while it runs */
+    /* asynchronous: later instructions do not wait for it unless they read its results */
+    bool goes_beside;
     uint32_t nbefore; /* the instructions that must come before it, by number */
     const uint32_t *before;
 } sf_user_inst;
@@ -68,7 +70,7 @@ typedef struct sf_user_passing {
     double runs; /* how often it runs in a step: 1, or the trip count of a loop */
     uint32_t *
         order; /* to be filled: numbers of instructions, each once; the present order, until then */
-    char note[200]; /* what was done, for people; or "" */
+    char note[200]; /* what the pass did, as text; or "" */
 } sf_user_passing;
 
 typedef enum sf_user_aim { SF_USER_FOR_TIME, SF_USER_FOR_MEMORY } sf_user_aim;
@@ -82,7 +84,7 @@ typedef struct sf_user_pass {
         sf_user_passing *passing); /* 0: good; else the run ends, with the note as the reason */
 } sf_user_pass;
 
-/* What the shared object exports. */
+/* The function that the shared object exports. */
 typedef const sf_user_pass *sf_user_pass_get(void);
 #define SF_USER_PASS_SYMBOL "sheaf_pass"
 

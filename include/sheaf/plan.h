@@ -48,11 +48,13 @@ typedef struct sf_plan_options {
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_plan_options;
 
-/* Finds the plan that takes the least time on the cluster, but for the margin, of those that keep to the specification (NULL:
- * nothing is fixed) and fit in its memory, by the cost model of docs/design/planning.md. Without a mesh, those are tried that have the
- * axes that pins name. It has been checked as by sf_plan_check, on some of its ranks. *out is for sf_plan_free, NULL after a
- * failure. A specification that cannot hold: SF_EUSAGE. When nothing fits: SF_EMISMATCH; the message says what is the least that
- * a rank needs, where, and what would make it fit. */
+/* Finds the plan with the least step time on the cluster, within the margin, among plans that
+ * satisfy the specification (NULL: any) and fit in device memory, by the cost model of
+ * docs/design/planning.md. If the specification has no mesh, the search tries meshes that have the
+ * axes of the pins. The plan has passed sf_plan_check on some of its ranks. *out is for
+ * sf_plan_free, NULL after a failure. A specification that no plan satisfies: SF_EUSAGE. If no plan
+ * fits: SF_EMISMATCH; the message states the least memory that a rank needs, the tensors that need
+ * it, and changes that would make the plan fit. */
 SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_spec *spec,
                                 const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 
@@ -74,8 +76,8 @@ typedef struct sf_sim_options {
     const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
 } sf_sim_options;
 
-/* Simulates the program that the ranks of the plan run, on the cluster, and writes where the time of a step goes: what
- * is computed, what is waited for, over which links, and the memory. `options` and `show` may be NULL. */
+/* Simulates the plan's programs on the cluster and writes how the time of a step is spent: compute,
+ * waits, links, and the memory. `options` and `show` may be NULL. */
 SF_API sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph,
                                   const sf_cluster *cluster, const sf_sim_options *options,
                                   const sf_show_options *show, const sf_output *output,
@@ -89,29 +91,31 @@ typedef struct sf_report_options {
     int threads;         /* 0: as many as the process may use */
 } sf_report_options;
 
-/* Writes a page about the plan, as it runs on the cluster: one file of HTML that needs nothing else. It has the plan in
- * words, the timeline of a rank and its memory, who sends how much to whom, costs and layouts by module, what the plan
- * would take with other recompute and micro-batches, and what recipes take. `options` may be NULL. */
+/* Writes a page about the plan on the cluster: one self-contained file of HTML. It has the plan
+ * in words, the timeline of a rank and its memory, traffic between ranks, costs and layouts by
+ * module, step times with other recompute and micro-batches, and those of recipes. `options` may
+ * be NULL. */
 SF_API sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph,
                                 const sf_cluster *cluster, const sf_report_options *options,
                                 const sf_output *output, sf_diag *diag);
 
-/* What a plan was made from: the file of the step, and the cluster as sf_cluster_open takes it; "" where the plan does
- * not say. A file is looked for where it was relative to the plan, then where it was: the one that is there, and of two the
- * one that is unchanged. Where there is none, it is the path that it had. SF_EINPUT for what is no plan. */
+/* The inputs from which a plan was made: the file of the step, and the cluster as sf_cluster_open
+ * takes it; "" where the plan names none. The file is looked up at its old path relative to the
+ * plan, then at its old path; of two files, the unchanged one is taken. If neither exists, this is
+ * the recorded path. SF_EINPUT for a file that is not a plan. */
 typedef struct sf_plan_origin {
     size_t size; /* sizeof this struct, see api.h */
     char step[4096], cluster[4096];
 } sf_plan_origin;
 SF_API sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
 
-/* Reads the step of a plan: the file `step`, or, for NULL, the one that the plan was made from. It is read as it was
- * then: which loops were unrolled, and what was said of its state and roles; but `options`, which may be NULL, come
- * first. */
+/* Reads the step of a plan: the file `step`, or, for NULL, the file from which the plan was made.
+ * Loop unrolling, state and roles are as recorded in the plan, unless `options`, which may be NULL,
+ * set them. */
 SF_API sf_status sf_plan_load_step(const char *plan, const char *step,
                                    const sf_load_options *options, sf_diag *diag, sf_graph **out);
 
-/* Writes in what two plans of this step differ; they are called by those names. */
+/* Writes the differences between two plans of this step, under these names. */
 SF_API sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                               const char *left_name, const char *right_name,
                               const sf_show_options *options, const sf_output *output,
@@ -198,13 +202,13 @@ SF_API sf_status sf_plan_show_program(const sf_plan *plan, const sf_graph *graph
 SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,
                                sf_diag *diag);
 
-/* The step at dimensions as small as they can be, and the plan for it, so that a large step can be run
- * where it does not fit: the ops, the shards and the collectives are the same, the numbers are not.
- * *about, which lives as long as *small, says what was shrunk. */
+/* The step at dimensions as small as they can be, and the plan for it, so that a large step runs on
+ * a small machine: the ops, the shards and the collectives are the same, the numbers are not.
+ * *about, which lives as long as *small, lists the reduced dimensions. */
 SF_API sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
                                 sf_graph **small, sf_plan **small_plan, const char **about);
 
-/* Writes what the plan does: shards of the state, collectives of a step, memory of a rank. */
+/* Writes a summary of the plan: shards of the state, collectives of a step, memory of a rank. */
 SF_API sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph,
                               const sf_show_options *options, const sf_output *output,
                               sf_diag *diag);

@@ -1,10 +1,10 @@
-/* Primitives and kernels of your own, in C: shared objects that schedules use like what is built in. docs/reference/schedules.md describes
- * them, examples/c/bind.c is one.
+/* Primitives and kernels of your own, in C: shared objects that schedules use like built-in ones.
+ * docs/reference/schedules.md describes them, examples/c/bind.c is one.
  *
- * An object exports sheaf_primitive, which gives a primitive: a name, what must hold before, and what is then done, in calls of
- * the host's functions. It is linked with nothing: the functions come with each call. A schedule that is run with --unsafe loads it,
- * sheaf.plugin("./mine.so"), and modules then have a method of its name.
- */
+ * An object exports sheaf_primitive, which gives a primitive: a name, a check, and an apply
+ * function that calls the host's functions. It is linked with no library: each call passes the
+ * host's functions. A schedule that is run with --unsafe loads it, sheaf.plugin("./mine.so"), and
+ * modules then have a method of its name. */
 #ifndef SHEAF_PLUGIN_H
 #define SHEAF_PLUGIN_H
 
@@ -23,8 +23,8 @@ typedef struct sf_kernel_tensor {
     void *data;
 } sf_kernel_tensor;
 
-/* A kernel: what custom_call @NAME calls, on CPUs, as long as the process runs. It is called by several threads at once, with
- * tensors of their own, and computes the same from the same. */
+/* A kernel: custom_call @NAME calls it, on CPUs, as long as the process runs. Several threads call
+ * it at the same time, each with its own tensors. Equal inputs must give equal results. */
 typedef struct sf_user_kernel {
     size_t size; /* sizeof this struct, see api.h */
     int version; /* SF_PLUGIN_VERSION */
@@ -37,7 +37,7 @@ typedef struct sf_user_kernel {
                const sf_kernel_tensor *const *out);
 } sf_user_kernel;
 
-/* What an object with a kernel may export. */
+/* The function that an object with a kernel may export. */
 typedef const sf_user_kernel *sf_user_kernel_get(void);
 #define SF_USER_KERNEL_SYMBOL "sheaf_kernel"
 
@@ -80,7 +80,7 @@ typedef struct sf_user_call {
     const char *const *texts;
     const double *numbers;
     sf_diag *diag;    /* for the host's functions */
-    char reason[400]; /* why not; or "": what is in `diag` says it */
+    char reason[400]; /* the reason if it does not apply; or "": then `diag` has the reason */
 } sf_user_call;
 
 typedef struct sf_user_primitive {
@@ -97,8 +97,9 @@ typedef const sf_user_primitive *sf_user_primitive_get(void);
 /* Loads one from a shared object, which stays loaded. SF_EUSAGE where there is none, or of another version. */
 SF_API sf_status sf_primitive_load(const char *path, sf_diag *diag, const sf_user_primitive **out);
 
-/* Checks and applies it to a module, with messages about `file` and `line`; adds an ANNOTATE with its name and all its primitives, or nothing.
- * *first and *count (or NULL) are what it can be undone by. SF_EMISMATCH where its check, or its apply, says no. */
+/* Checks the primitive and applies it to a module, with messages about `file` and `line`. Adds an
+ * ANNOTATE with its name and all its primitives, or nothing. *first and *count (or NULL) are for
+ * undoing it. SF_EMISMATCH if its check or its apply function fails. */
 SF_API sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *primitive,
                                      const char *module, int nvalues, const char *const *texts,
                                      const double *numbers, const char *file, int line,

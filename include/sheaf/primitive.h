@@ -17,9 +17,10 @@ typedef struct sf_primitives sf_primitives;
 SF_API sf_status sf_primitives_new(const sf_graph *graph, sf_diag *diag, sf_primitives **out);
 SF_API void sf_primitives_free(sf_primitives *list);
 
-/* Modules are the scopes of the forward pass, and what the names of parameters stand in: "layer_0/attn/q". A pattern
- * has * and ?, begins at the top, and may have dots for slashes. Writes up to `capacity` paths that it matches (NULL: all) to
- * `out`, which live as long as the list, and returns how many there are; -1 without memory. */
+/* Modules are the scopes of the forward pass, and the prefixes of parameter names:
+ * "layer_0/attn/q". A pattern has * and ?, begins at the top, and may have dots for slashes. Writes
+ * up to `capacity` matching paths (NULL: all) to `out`, which live as long as the list, and returns
+ * the number of matches; -1 without memory. */
 SF_API int sf_primitives_modules(const sf_primitives *list, const char *pattern, int capacity,
                                  const char **out);
 
@@ -69,7 +70,7 @@ typedef struct sf_primitive {
     /* REPLACE, FUSE and CHECKPOINT, which may have none: numbers of sf_primitives_find */
     const int *subgraphs;
     int nsubgraphs;
-    /* REPLACE: what comes in the place of each subgraph: inputs and results are those of what was looked for */
+    /* REPLACE: the replacement of each subgraph. Its inputs and results are those of the pattern */
     const sf_sketch *const *sketches;
     const char *fragment; /* or of all: a file in StableHLO, whose arguments and results they are */
     int parts;            /* TRANS */
@@ -77,19 +78,21 @@ typedef struct sf_primitive {
     const int *devices;
     int ndevices;
     const sf_task *before, *after; /* ORDER */
-    const char *
-        kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", "bias_gelu", "softmax", "layer_norm",
-                   "bias_dropout_residual_layer_norm" or "cross_entropy", stands for what it is in the modules; of module "": in
-                   the step */
-    /* REPLACE: what comes in the place of the backward pass of the subgraphs, or modules, or NULL: it stays as it
-     * is. Inputs are those of the subgraph, then the gradients of its results; results are the gradients of its inputs; of both
-     * those that are floats. Those that the step does not need are dropped. */
+    /* REPLACE, without subgraphs: the kernel of that name, "attention", "bias_gelu", "softmax",
+     * "layer_norm", "bias_dropout_residual_layer_norm" or "cross_entropy", replaces its
+     * subgraphs in the modules; of module "": in the step */
+    const char *kernel;
+    /* REPLACE: the replacement of the backward pass of the subgraphs or modules, or NULL: it stays
+     * as it is. Inputs are those of the subgraph, then the gradients of its results; results are
+     * the gradients of its inputs; only floats, in both. Results that the step does not need are
+     * dropped. */
     const sf_sketch *const *backwards;
     const char *backward; /* or a file, as `fragment` */
 } sf_primitive;
 
-/* Applies one more; *number (or NULL) is what it can be undone by. What is against a rule is SF_EMISMATCH, and what names
- * nothing SF_EUSAGE: the message is about its file and line, and the list is as it was. */
+/* Applies one more primitive; *number (or NULL) is for undoing it. A violated rule is SF_EMISMATCH,
+ * a pattern without matches SF_EUSAGE: the message is about its file and line, and the list is
+ * unchanged. */
 SF_API sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *primitive,
                                    sf_diag *diag, int *number);
 
@@ -110,14 +113,16 @@ typedef struct sf_op_view {
         *type; /* of its first result, during the call of an sf_take_op; else NULL */
 } sf_op_view;
 
-/* The same by a function, which is asked for each: those that it takes and that are tied to each other are one subgraph. */
+/* The same by a function that is called for each op: the ops for which it returns true and that are
+ * connected are one subgraph. */
 typedef bool sf_take_op(void *context, const sf_op_view *op);
 SF_API sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_take_op *take,
                                           void *context, sf_diag *diag, int *first, int *count);
 
-/* The same of whole modules, one subgraph each, which need not be traced: all that the module computes in the forward pass. Its inputs
- * are what it reads of others, in the order in which it does, then its parameters in the order of the step's arguments; its
- * results what others of the forward pass read of it. */
+/* The same for whole modules, one subgraph each, which need not be traced: all that the module
+ * computes in the forward pass. Its inputs are the tensors of other modules that it reads, in the
+ * order of the reads, then its parameters in the order of the step's arguments; its results are the
+ * tensors that other modules of the forward pass read. */
 SF_API sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf_diag *diag,
                                             int *first, int *count);
 
@@ -148,8 +153,9 @@ SF_API sf_status sf_primitives_copy_graph(const sf_primitives *list, sf_diag *di
 SF_API int sf_primitives_count(const sf_primitives *list);
 SF_API const char *sf_primitives_text(const sf_primitives *list, int index);
 
-/* The plan that they pin, as by sf_pin_step, and the one that is searched with what they say fixed, as by sf_plan_search.
- * `spec` says the rest, or is NULL; a field that both say is SF_EUSAGE. The plan keeps what was applied. */
+/* The plan that the primitives pin, as by sf_pin_step, and the plan that is searched with the
+ * primitives fixed, as by sf_plan_search. `spec` gives all other fields, or is NULL; a field in
+ * both is SF_EUSAGE. The plan keeps the applied primitives. */
 SF_API sf_status sf_primitives_pin(const sf_primitives *list, const sf_plan_spec *spec,
                                    sf_diag *diag, sf_plan **out);
 SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_spec *spec,

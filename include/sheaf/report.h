@@ -1,4 +1,4 @@
-/* Reports for people and for machines: what a step is, and what the library knows. */
+/* Reports for people and for machines: a step, and the tables of the library. */
 #ifndef SHEAF_REPORT_H
 #define SHEAF_REPORT_H
 
@@ -20,7 +20,7 @@ typedef struct sf_show_options {
     bool colour;
 } sf_show_options;
 
-/* Writes what the step is: arguments by role, results, state, cost by op, phase and scope.
+/* Describes the step: arguments by role, results, state, cost by op, phase and scope.
  * docs/reference/cli.md describes the JSON. */
 SF_API sf_status sf_show(const sf_graph *graph, const sf_show_options *options,
                          const sf_output *output, sf_diag *diag);

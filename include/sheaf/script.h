@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Values of variables that a program asks for: sheaf/tune.h. */
+/* Values of a program's variables: sheaf/tune.h. */
 typedef struct sf_settings sf_settings;
 
 typedef struct sf_script_options {
@@ -17,16 +17,18 @@ typedef struct sf_script_options {
     int64_t instructions;  /* the most that it may take; 0: a hundred million */
     int64_t memory;        /* the most bytes; 0: 64 MiB */
     int ranks;             /* sheaf.ranks; 0: nil */
-    sf_settings *settings; /* what tune.int and tune.choice give; NULL: first values */
+    sf_settings *settings; /* results of tune.int and tune.choice; NULL: first values */
 } sf_script_options;
 
-/* Runs the file, which applies primitives to the list; what it prints goes to standard error. SF_EINPUT, with file and line, for what is
- * wrong in it or goes past a limit; the list then has what was applied before. SF_EUNSUPPORTED in a build without Lua. */
+/* Runs the file, which applies primitives to the list. Its output goes to standard error.
+ * SF_EINPUT, with file and line, for an error in the file or a limit that it exceeds; the list
+ * keeps the primitives that were applied before. SF_EUNSUPPORTED in a build without Lua. */
 SF_API sf_status sf_script_run(const char *path, const sf_script_options *options,
                                sf_primitives *list, sf_diag *diag);
 
-/* A program that is run statement by statement: each call of sf_console_run continues where the previous one ended, with as many
- * instructions as the options allow. The values of an expression are printed. What fails changes nothing but what it did before. `name` and
+/* A program that is run statement by statement: each call of sf_console_run continues where the
+ * previous one ended, with as many instructions as the options allow. The values of an expression
+ * are printed. A statement that fails keeps the effects that it had before the error. `name` and
  * the list outlive it. */
 typedef struct sf_console sf_console;
 SF_API sf_status sf_console_new(const char *name, const sf_script_options *options,

@@ -28,7 +28,7 @@ typedef struct sf_session_options {
     const char *
         engine; /* "cpu", "cuda", "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu" */
     int threads;             /* of all ranks of this process; 0: as many as it may use */
-    int64_t memory;          /* most bytes of a rank; 0: what the machine has */
+    int64_t memory;          /* most bytes of a rank; 0: the memory of the machine */
     double limit;            /* as of sf_train */
     bool check;              /* programs before they run, see docs/design/correctness.md */
     sf_listener *listener;   /* called after each step of sf_session_run; or NULL */
@@ -42,7 +42,7 @@ SF_API sf_status sf_session_open(const sf_graph *graph, const sf_session_options
                                  sf_diag *diag, sf_session **out);
 SF_API void sf_session_close(sf_session *session);
 
-/* Gives parameters, and what else is kept from step to step, the values that training starts from: `init` as of
+/* Sets parameters, and all other state, to the values that training starts from: `init` as of
  * sf_train_options. Other arguments stay as they are. */
 SF_API sf_status sf_session_init(sf_session *session, const char *init, uint64_t seed,
                                  sf_diag *diag);
@@ -97,9 +97,10 @@ SF_API sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *dia
 /* Steps that were made, those before the checkpoint that was loaded among them. */
 SF_API int64_t sf_session_steps(const sf_session *session);
 
-/* Saves what is kept from step to step in a checkpoint of this directory, as training does; `keep` is how many
- * checkpoints stay, 0: 2, negative: all. The directory is locked until the session is closed or saves to another one.
- * It must not hold checkpoints already, unless the session has loaded one of them. */
+/* Saves the state in a checkpoint of this directory, as training does; `keep` is the number of
+ * checkpoints that stay, 0: 2, negative: all. The directory is locked until the session is closed
+ * or saves to another one. It must not hold checkpoints already, unless the session has loaded one
+ * of them. */
 SF_API sf_status sf_session_save(sf_session *session, const char *directory, int64_t keep,
                                  sf_diag *diag);
 

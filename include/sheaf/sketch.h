@@ -1,9 +1,9 @@
 /* Sketches: small graphs of ops without types, to look for in a step, or to put into it.
  *
- * A sketch has inputs, numbers, ops on them, and results. As a pattern, an input stands for any tensor, the same one wherever it
- * is read; a number for a constant all of whose elements are it; an op for one with at least the given attributes. As a
- * fragment, it is built on the tensors that its inputs are: types follow, numbers and tensors of less dimensions are broadcast.
- */
+ * A sketch has inputs, numbers, ops on them, and results. As a pattern, an input matches any
+ * tensor, the same one wherever it is read; a number matches a constant all of whose elements equal
+ * it; an op matches an op with at least the given attributes. As a fragment, its inputs are
+ * existing tensors: types are inferred, numbers and tensors of lower rank are broadcast. */
 #ifndef SHEAF_SKETCH_H
 #define SHEAF_SKETCH_H
 
@@ -32,9 +32,10 @@ typedef struct sf_sketch_attr {
     const char *text;
 } sf_sketch_attr;
 
-/* An op by its name in StableHLO, "add", with one result. attrs[nattrs] point to its attributes. `dims` and `dtype` ("f32") are of the result, for ops whose operands
- * do not tell: reshape, broadcast_in_dim, convert; rank -1 and NULL: not said. SF_EUSAGE for an op, an attribute or a number
- * that there is not. */
+/* An op by its name in StableHLO, "add", with one result. attrs[nattrs] point to its attributes.
+ * `dims` and `dtype` ("f32") are of the result, for ops whose operands do not determine it:
+ * reshape, broadcast_in_dim, convert; rank -1 and NULL: not given. SF_EUSAGE for an unknown op,
+ * attribute or number. */
 SF_API sf_status sf_sketch_op(sf_sketch *sketch, const char *op, int noperands, const int *operands,
                               int nattrs, const sf_sketch_attr *const *attrs, int rank,
                               const int64_t *dims, const char *dtype, sf_diag *diag, int *out);

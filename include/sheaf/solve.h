@@ -33,7 +33,8 @@ SF_API void sf_choices_free(sf_choices *choices);
 SF_API sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
                                      sf_diag *diag);
 
-/* What a node uses at the times begin <= t < end: usages[its strategies]; may be said several times. */
+/* The use of a resource by a node in the time begin <= t < end: usages[its strategies]. Several
+ * calls for a node add up. */
 SF_API sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
                                     const int64_t *usages, sf_diag *diag);
 
@@ -48,7 +49,7 @@ SF_API uint32_t sf_choices_nodes(const sf_choices *choices);
 
 typedef enum sf_stop {
     SF_STOP_OPTIMAL = 0,    /* the bound equals the cost */
-    SF_STOP_GAP = 1,        /* the gap that was asked for is reached */
+    SF_STOP_GAP = 1,        /* the requested gap is reached */
     SF_STOP_INFEASIBLE = 2, /* proven: no assignment keeps to the rules */
     SF_STOP_SECONDS = 3,    /* the time is spent */
     SF_STOP_WORK = 4,       /* the work is spent */
@@ -93,8 +94,9 @@ typedef struct sf_solution {
     double seconds;
 } sf_solution;
 
-/* Solves; more may be added to the problem afterwards, and solved again. That there is no answer is an
- * answer: SF_OK. *out is for sf_solution_free and does not need the problem any more. */
+/* Solves the problem; the caller may add to it afterwards and solve it once more. That there is
+ * no solution is a result: SF_OK. *out is for sf_solution_free and does not need the problem any
+ * more. */
 SF_API sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
                                   sf_diag *diag, sf_solution **out);
 SF_API void sf_solution_free(sf_solution *solution);

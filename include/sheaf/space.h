@@ -4,12 +4,13 @@
  *     sf_assign    places ops on devices
  *     sf_order     one task before another
  *
- * The rest is found: ops go with their neighbours, splits propagate, gradients follow the ops that they are of, and a search
- * completes the order. What comes out is a plan like any other. docs/guides/pipelines.md describes it.
+ * The planner finds all else: ops go with their neighbours, splits propagate, gradients follow
+ * their forward ops, and a search completes the order. The result is a plan like any other.
+ * docs/guides/pipelines.md describes it.
  *
- * Ops are named by patterns, separated by commas: "layer_0,layer_1", "layer_?/mlp/up/dot_general". A pattern matches ops of the
- * forward pass as that of a pin does: their scope followed by the name of the op, or what that is in. NULL, "": all ops.
- */
+ * Ops are named by patterns, separated by commas: "layer_0,layer_1", "layer_?/mlp/up/dot_general".
+ * A pattern matches ops of the forward pass as that of a pin does: their scope followed by the name
+ * of the op, or an outer scope. NULL, "": all ops. */
 #ifndef SHEAF_SPACE_H
 #define SHEAF_SPACE_H
 
@@ -26,8 +27,8 @@ typedef struct sf_space sf_space;
 SF_API sf_status sf_space_new(const sf_graph *graph, int devices, sf_diag *diag, sf_space **out);
 SF_API void sf_space_free(sf_space *space);
 
-/* Writes a line for each of the ops: its name, and the letters of the factors that it can be cut along, with their sizes.
- * docs/reference/ops.md has what the letters of each kind of op are. */
+/* Writes a line for each of the ops: its name, and the letters of the factors along which it can be
+ * split, with their sizes. docs/reference/ops.md lists the letters of each kind of op. */
 SF_API sf_status sf_space_factors(const sf_graph *graph, const char *ops, const sf_output *output,
                                   sf_diag *diag);
 
@@ -66,7 +67,7 @@ typedef enum sf_pass {
     SF_PASS_WEIGHTS = 2, /* gradients of weights */
 } sf_pass;
 
-/* A task: what a pass computes of some ops, on the devices that they are assigned to, in one micro-batch. */
+/* A task: the nodes of one pass over some ops, on their devices, in one micro-batch. */
 typedef struct sf_task {
     size_t size; /* sizeof this struct, see api.h */
     const char *ops;
@@ -80,11 +81,12 @@ typedef struct sf_task {
 SF_API sf_status sf_order(sf_space *space, const sf_task *before, const sf_task *after,
                           sf_diag *diag);
 
-/* Makes the plan. Of the specification, which may be NULL, it takes the mesh on which the devices of a group stand (splits are
- * along its axes, and others that they need come beside them), pins on it, the recipe of devices that splits leave over, the
- * order of tasks where none is said, scopes to recompute, passes, kernels and memory; other fields follow from the space, and are
- * SF_EUSAGE. *out is for sf_plan_free; the space may be changed, and asked again. SF_EUSAGE, with the reason, where what was
- * said cannot be: a cycle of orders is reported with its tasks. */
+/* Makes the plan. From the specification, which may be NULL, it takes the mesh of the devices of a
+ * group (splits are along its axes; other axes that they need are added to it), pins on it, the
+ * recipe for devices that splits leave over, the order of tasks where the space gives none, scopes
+ * to recompute, passes, kernels and memory; other fields follow from the space, and are SF_EUSAGE.
+ * *out is for sf_plan_free; the space may be changed, and planned once more. SF_EUSAGE, with the
+ * reason, for contradictions: a cycle of orders is reported with its tasks. */
 SF_API sf_status sf_space_plan(const sf_space *space, const sf_plan_spec *spec, sf_diag *diag,
                                sf_plan **out);
 

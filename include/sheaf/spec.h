@@ -1,10 +1,10 @@
-/* A plan specification: what a person fixes about a plan. What it leaves out, the planner chooses, or, for a plan that is
- * pinned, takes its default.
+/* A plan specification: the decisions of a plan that the user fixes. The planner chooses all
+ * others; a plan that is pinned has their defaults.
  *
- * One struct serves sf_pin_step, sf_plan_search, sf_space_plan, sf_primitives_pin and sf_primitives_search; the options of
- * `sheaf pin` and `sheaf plan` and the settings of a schedule in Lua have the names of its fields. Texts are read by one
- * parser, whose errors (SF_EUSAGE) name the field, the character and what was expected there. Texts are borrowed for the call.
- */
+ * One struct serves sf_pin_step, sf_plan_search, sf_space_plan, sf_primitives_pin and
+ * sf_primitives_search; the options of `sheaf pin` and `sheaf plan` and the settings of a schedule
+ * in Lua have the names of its fields. Texts are read by one parser, whose errors (SF_EUSAGE) name
+ * the field, the character and what was expected there. Texts are borrowed for the call. */
 #ifndef SHEAF_SPEC_H
 #define SHEAF_SPEC_H
 
@@ -47,8 +47,8 @@ typedef struct sf_plan_spec {
     const char *shard_state;
     const char *
         passes; /* that rewrite each rank's program, docs/reference/passes.md; NULL: those that shard_state needs */
-    const char
-        *kernels; /* that stand for several ops: "best", "none" or "all"; NULL: as the graph says */
+    /* kernels that replace several ops: "best", "none" or "all"; NULL: as in the graph */
+    const char *kernels;
     int64_t memory; /* bytes of a device that a plan and its passes may use; 0: all */
 } sf_plan_spec;
 

@@ -50,10 +50,10 @@ typedef struct sf_diag_entry {
     size_t size;    /* sizeof this struct, see api.h */
     sf_status code; /* SF_OK: a warning */
     sf_severity severity;
-    const char *file; /* what the message is about; "" where it is about no file */
+    const char *file; /* the file of the message; "" for none */
     int line, column; /* from 1 on; 0: not known */
     const char *text;
-    const char *hint; /* what to do; "" where there is no hint */
+    const char *hint; /* a hint for the user; or "" */
 } sf_diag_entry;
 
 /* Fills *out with message `index`; false past the last one that was kept. */

@@ -1,4 +1,4 @@
-/* Train: run a step again and again on batches of data, and keep its state in checkpoints. */
+/* Train: run a step repeatedly on batches of data, and keep its state in checkpoints. */
 #ifndef SHEAF_TRAIN_H
 #define SHEAF_TRAIN_H
 
@@ -26,7 +26,7 @@ typedef struct sf_train_progress {
     int64_t parameters; /* elements */
     int threads;        /* of a rank */
     int ranks;
-    const char *engine, *data; /* what they are, in words */
+    const char *engine, *data; /* names, as text */
     double
         computed; /* of the seconds of the last step, those of its program: without what data take */
     double
@@ -54,7 +54,7 @@ typedef struct sf_train_options {
     const char *
         engine; /* "cpu", "cuda", "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu" */
     int threads;         /* 0: as many as the process may use */
-    int64_t memory;      /* most bytes; 0: what the machine has */
+    int64_t memory;      /* most bytes; 0: the memory of the machine */
     const sf_plan *plan; /* how the step is split; NULL: one device. Its ranks are threads of this
                                 process, or, under mpirun, processes, which all call this */
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
@@ -66,13 +66,14 @@ typedef struct sf_train_options {
     void *context;         /* for the listener */
     /* For the timeline of the last step, of all ranks, as that of sf_plan_simulate; NULL: it is not written. */
     const sf_output *trace;
-    int64_t
-        device_memory; /* most bytes of a device, for arguments and temporaries; what is on the host
-                              is not among them (docs/guides/micro-batches-and-recompute.md). 0: no limit of its own */
+    /* most bytes of a device, for arguments and temporaries, without tensors on the host
+     * (docs/guides/micro-batches-and-recompute.md). 0: no limit of its own */
+    int64_t device_memory;
     int64_t
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
-    const char *
-        precision; /* what products of f32 are computed in: "f32", "tf32", "bf16", "f16" or "fp8"; NULL: "f32" (docs/design/gpu.md) */
+    /* the type in which products of f32 are computed: "f32", "tf32", "bf16", "f16" or "fp8";
+     * NULL: "f32" (docs/design/gpu.md) */
+    const char *precision;
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
 } sf_train_options;
 

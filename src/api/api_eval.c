@@ -25,7 +25,7 @@ struct job {
     sf_threads *threads;
 };
 
-/* Zeros are a fair stand-in for weights, but not for what may be an index or a seed. */
+/* Zeros can replace weights, but not arguments that may be an index or a seed. */
 static sf_status make_zeros(struct job *job, int64_t limit)
 {
     const sf_graph *graph = job->graph;

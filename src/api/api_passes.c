@@ -18,7 +18,7 @@ struct using
     sf_diag *diag;
 };
 
-/* Whether the library has the cluster by its name: then that is all there is to keep. */
+/* Whether the library has the cluster by its name: then only the name is kept. */
 static bool is_of_library(const sf_cluster *cluster)
 {
     sf_cluster *same = NULL;

@@ -30,7 +30,7 @@ struct pinning {
     sf_spec spec; /* the same, parsed */
     sf_diag *diag;
     bool staged;
-    sf_pipeline pipeline;        /* where stages are asked for */
+    sf_pipeline pipeline;        /* if the specification has stages */
     char recipe[SF_RECIPE_TEXT]; /* that shards state as the specification says */
     sf_plan *plan;
 };
@@ -106,7 +106,7 @@ static sf_status find_pipeline(struct pinning *job, sf_arena *arena)
     return sf_pipeline_by(job->graph, &job->spec, &costs, arena, job->diag, &job->pipeline);
 }
 
-/* What a search alone can choose is refused. */
+/* Refuses values that only a search can choose. */
 static sf_status read_spec(struct pinning *job, sf_arena *arena)
 {
     sf_spec *spec = &job->spec;

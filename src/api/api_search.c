@@ -41,7 +41,7 @@ static sf_status find_limit(const struct job *job, sf_arena *arena, int64_t *out
     return SF_OK;
 }
 
-/* Who says that there are to be none wants nothing moved to the host, either. */
+/* A user who disables passes wants no offload either. */
 static sf_status take_passes(const struct job *job, sf_arena *arena, sf_search_options *out)
 {
     sf_pass_list list;

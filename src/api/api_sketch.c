@@ -82,7 +82,7 @@ static sf_status add_op(void *context)
                             job->attrs, &like, job->diag, &job->number);
 }
 
-/* Where memory runs out, the guard has freed what the arena grew by. */
+/* If memory runs out, the guard has freed the arena's growth. */
 sf_status sf_sketch_op(sf_sketch *sketch, const char *op, int noperands, const int *operands,
                        int nattrs, const sf_sketch_attr *const *attrs, int rank,
                        const int64_t *dims, const char *dtype, sf_diag *diag, int *out)

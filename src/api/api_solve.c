@@ -10,8 +10,8 @@
 #include "base/output.h"
 #include "solve/solve.h"
 
-/* Built: `builder` grows, and is finished anew for each solution. Read: `read` is all there is, and
- * nothing can be added. */
+/* Built: `builder` grows, and is finished for each solution. Read: `read` is all there is, and is
+ * constant. */
 struct sf_choices {
     sf_arena arena;
     sf_problem_builder builder;
@@ -96,7 +96,7 @@ static sf_status add_guarded(void *context)
     return SF_EUSAGE;
 }
 
-/* When memory runs out, what the call allocated is freed: arena and builder are put back as they were. */
+/* If memory runs out, memory of the call is freed: arena and builder are restored. */
 static sf_status add_or_undo(struct adding job)
 {
     sf_choices *choices = job.choices;
@@ -151,7 +151,7 @@ uint32_t sf_choices_nodes(const sf_choices *choices)
     return choices->loaded ? choices->read.nnodes : (uint32_t)choices->builder.nnodes;
 }
 
-/* A solution with its choices behind it, in one block. */
+/* A solution with its choices after it, in one block. */
 struct solving {
     const sf_choices *choices;
     sf_solve_options options;

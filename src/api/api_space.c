@@ -1,4 +1,4 @@
-/* Spaces: plans said piece by piece. */
+/* Spaces: plans made by primitives. */
 #include "sheaf/space.h"
 
 #include "api/api_spec.h"
@@ -67,7 +67,7 @@ static sf_status say_guarded(void *context)
     return sf_space_add_order(job->space, job->order, job->diag);
 }
 
-/* When memory runs out, what the call allocated is freed: the space is put back as it was. */
+/* If memory runs out, memory of the call is freed: the space is restored. */
 static sf_status say(struct saying job)
 {
     sf_space before = *job.space;
@@ -147,7 +147,7 @@ struct making {
     sf_plan *plan;
 };
 
-/* A space says by its primitives what these fields would. */
+/* The primitives of a space replace these fields. */
 static sf_status check_fields(const struct making *job, const sf_spec *spec)
 {
     const char *field = spec->stages.kind != SF_STAGES_UNSAID       ? "stages"

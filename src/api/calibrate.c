@@ -49,7 +49,7 @@ static bool is_gpu(const struct rank *r)
 static sf_status announce_curve(struct rank *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Tells what is measured next. Whoever wants to stop has the rest of it done in a hurry. */
+/* Reports the next measurement. If the listener stops, the remaining ones are shortened. */
 static sf_status announce_curve(struct rank *r, const char *format, ...)
 {
     char text[160];
@@ -149,7 +149,8 @@ static sf_probe probe_of(const struct rank *r, double share)
         .meter = &r->meter, .engine = r->engine, .precision = r->precision, .share = share};
 }
 
-/* Between the device and its host: a short copy says the latency, a long one the rest. All ranks go by the slowest. */
+/* Between the device and its host: a short copy measures the latency, a long one the bandwidth. All
+ * ranks use the slowest. */
 static sf_status measure_copies(struct rank *r, sf_device_kind *kind)
 {
     enum { SHORT_COPY = 4 << 10, LONG_COPY = 64 << 20 };
@@ -306,7 +307,7 @@ static bool fit_link(const sf_cluster *cluster, int inside, int across, sf_link 
     return false;
 }
 
-/* A level that joins nothing is never asked for; it gets what memory has. */
+/* A level that joins nothing is never used; it gets the values of memory. */
 static sf_status make_nodes(struct rank *r)
 {
     sf_cluster *cluster = r->cluster;

@@ -1,4 +1,4 @@
-/* Within api/: what a plan takes on a cluster, by its programs. */
+/* Within api/: simulated step time and memory of a plan on a cluster, by its programs. */
 #ifndef SF_API_CLUSTER_PRICE_H
 #define SF_API_CLUSTER_PRICE_H
 

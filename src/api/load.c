@@ -107,7 +107,7 @@ static const char *keep_string(struct load *load, const char *text)
     return text ? sf_arena_string(&load->graph->arena, text, strlen(text)) : NULL;
 }
 
-/* For plans, whose step is to be read in this way again. */
+/* For plans, whose step will be read in the same way. */
 static void keep_reading(struct load *load)
 {
     sf_reading *reading = &load->graph->reading;

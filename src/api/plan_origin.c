@@ -1,4 +1,4 @@
-/* What a plan was made from, and how that was read. */
+/* The origin of a plan: the step's file and cluster, and how the step was read. */
 #include <string.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ static sf_status keep_path(const struct job *job, const char *path, char *out, s
     return SF_OK;
 }
 
-/* The file that `file` tells where to find; else what the key says, as plans that do not know files have it. */
+/* The path that `file` refers to; else the value of the key, in plans without paths. */
 static sf_status read_path(const struct job *job, sf_arena *arena, const sf_json *file,
                            const sf_json *predicted, const char *key, char *out, size_t size)
 {
@@ -78,7 +78,7 @@ struct step_job {
     const char *plan;
     sf_diag *diag;
     sf_load_options options;
-    sf_arena arena; /* of what the options say */
+    sf_arena arena; /* of the options' values */
 };
 
 static void take_reading(struct step_job *job, const sf_json *reading)

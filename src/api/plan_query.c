@@ -1,4 +1,4 @@
-/* What callers ask about a plan. */
+/* Queries of a plan. */
 #include <string.h>
 
 #include "base/boundary.h"
@@ -95,8 +95,8 @@ const char *sf_plan_result_layout(const sf_plan *plan, const sf_graph *graph, in
     return write_layout(find_result(plan, graph, result), text);
 }
 
-/* How many indices of the dimension lie together in a piece: the unit of the last digit that is split. Rows that are dealt
- * out come one by one. */
+/* How many indices of the dimension are contiguous in a shard: the unit of the last digit that is
+ * split. Rows of an uneven partition come one by one. */
 static int64_t run_length(const sf_layout *layout, const sf_mesh *mesh, int dim, int64_t size)
 {
     sf_digit digits[SF_MAX_DIGITS];
@@ -111,13 +111,13 @@ static int64_t run_length(const sf_layout *layout, const sf_mesh *mesh, int dim,
     return length;
 }
 
-/* The boxes of a piece: along each dimension `counts` runs. */
+/* The boxes of a shard: along each dimension `counts` runs. */
 struct boxes {
     const sf_layout *layout;
     const sf_mesh *mesh;
     const sf_type *type;
     int64_t lengths[SF_MAX_RANK], counts[SF_MAX_RANK];
-    int64_t total; /* 0: there is no such piece */
+    int64_t total; /* 0: there is no such shard */
 };
 
 /* A rank that does not hold the tensor, one of another stage, has no boxes of it. */

@@ -1,4 +1,4 @@
-/* What callers ask about a step. */
+/* Queries of a step. */
 #include "api/query.h"
 
 #include <string.h>

@@ -24,7 +24,7 @@ typedef struct gathering {
     pthread_cond_t changed;
     int away;
     double failed;  /* when the first of them came back with a failure; 0: none has */
-    sf_relay relay; /* of what ranks tell the listener */
+    sf_relay relay; /* of the ranks' events for the listener */
 } gathering;
 
 typedef struct rank {
@@ -77,7 +77,7 @@ static bool is_hearsay(const rank *r)
     return r->diag->messages[first].heard;
 }
 
-/* What a rank has to say: its number before each of its messages. */
+/* The messages of a rank: its number before each of them. */
 static void repeat(const rank *r, sf_diag *diag)
 {
     for (int i = 0; r->diag && i < r->diag->count && i < SF_DIAG_KEPT; i++) {
@@ -98,7 +98,7 @@ static sf_status collect(const rank *ranks, int count, sf_diag *diag)
         own = own || (ranks[i].status != SF_OK && ranks[i].status != SF_EPEER);
     for (int i = 0; i < count; i++) {
         if (ranks[i].status == SF_OK) {
-            repeat(&ranks[i], diag); /* what it warns of */
+            repeat(&ranks[i], diag); /* warnings of the rank */
             continue;
         }
         if (status == SF_OK || status == SF_EPEER)
@@ -143,11 +143,11 @@ static bool await_ranks(gathering *g, double limit)
     return g->away == 0;
 }
 
-/* A thread cannot be ended from outside, nor can what it works on be freed: the process ends. */
+/* A thread cannot be ended from outside, nor can its memory be freed: the process ends. */
 static _Noreturn void leave(const rank *ranks, int count, const gathering *g, sf_diag *diag)
 {
-    /* Standard output is not flushed, and nobody waits long for standard error: a reader who has stopped
-     * may be what holds up the rank. */
+    /* Standard output is not flushed, and the wait for standard error is limited: a reader who has
+     * stopped may be the reason that the rank hangs. */
     signal(SIGALRM, SIG_DFL);
     alarm(GRACE);
     for (int i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* Sessions: the courses of all ranks of this process, and the work that they do together. */
+/* Sessions: the training runs of all ranks of this process, and their common work. */
 #include "sheaf/session.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 typedef struct member {
     sf_train_run training_run;
     sf_threads *pool;
-    bool open; /* the course is */
+    bool open; /* the training run is */
 } member;
 
 struct sf_session {
@@ -31,7 +31,7 @@ struct sf_session {
     bool failed;
 };
 
-/* What members do, each by itself or together. */
+/* The work of members, each by itself or together. */
 typedef struct task task;
 typedef sf_status task_work(task *t, member *m, sf_diag *diag);
 
@@ -136,7 +136,7 @@ static sf_status agree_on_task(task *t, const member *m, sf_status mine, const c
 
 /* Opening ----------------------------------------------------------------------------------------- */
 
-/* What fails without a jump is closed here, while its memory is there. */
+/* Failures without a jump are closed here, while their memory is there. */
 static sf_status open_training_run(task *t, member *m, sf_diag *diag)
 {
     const sf_session_options *options = &t->session->options;

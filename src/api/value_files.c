@@ -48,9 +48,9 @@ static bool match_in_order(const sf_graph *graph, const sf_safetensors *file, ui
     return true;
 }
 
-/* Inputs between `first` and `last` may be each argument. Where these leave a choice, a step that gives its state in the
- * order in which it takes it says more: what becomes of a dropped argument is still among its results. Writes the
- * answer to `first`; false when there is none. */
+/* Inputs between `first` and `last` may be each argument. If these leave a choice, a step with its
+ * state in equal order in arguments and results has more information: the next value of a dropped
+ * argument is still among its results. Writes the answer to `first`; false when there is none. */
 static bool settle_by_results(const sf_graph *graph, const sf_safetensors *file, uint32_t *first,
                               const uint32_t *last)
 {
@@ -80,9 +80,9 @@ static bool settle_by_results(const sf_graph *graph, const sf_safetensors *file,
     return true;
 }
 
-/* Which in.I each argument is. JAX drops arguments that a step does not use from the text, but
- * whoever saved the inputs knew them all: then the types must leave one way to match the two, or the results must
- * tell. */
+/* Which in.I each argument is. JAX drops arguments that a step does not use from the text, but the
+ * inputs were saved with all of them: then the types must leave one way to match the two, or the
+ * results must decide. */
 static sf_status number_inputs(const sf_graph *graph, const sf_safetensors *file, const char *path,
                                sf_diag *diag, uint32_t *numbers, sf_arena *scratch)
 {

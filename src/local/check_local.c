@@ -22,28 +22,28 @@ typedef struct checker {
     sf_arena arena, scratch; /* for the check, for one value */
     uint32_t *seen;          /* by local value: the search that came here */
     uint32_t search;
-    uint32_t *place; /* by local node: where it stands in the top block, or SF_NONE */
+    uint32_t *place; /* by local node: its place in the top block, or SF_NONE */
 
-    /* Where the value at hand comes from: claimed values, and the collective between, if any. */
+    /* Where the current value comes from: claimed values, and the collective between, if any. */
     sf_value *sources;
     size_t nsources, capacity;
     const sf_node *collective;
     uint32_t part; /* which of its results */
     int ncollectives;
-    sf_value early;       /* what is used before it is made, or SF_NONE */
-    sf_interner reshards; /* of resharded_alike: those that are right */
+    sf_value early;       /* the value that is used before it is made, or SF_NONE */
+    sf_interner reshards; /* of resharded_alike: those that are correct */
     uint32_t checked,
         checked_for; /* the last op of several results that was, of the rank and of the step */
 } checker;
 
-/* A collective that moves a tensor: those between groups are ops of the step. */
+/* A collective that reshards a tensor: those between groups are ops of the step. */
 static bool is_in_reshard(const sf_node *node)
 {
     return sf_is_collective(node) && !sf_is_between_groups(node);
 }
 
-/* The value of the step that a local one is a piece of, or, inside of a move, is made from; SF_NONE where
- * that cannot be said. */
+/* The value of the step of which a local one is a shard, or, inside a reshard, from which it is
+ * made; SF_NONE if that is unknown. */
 static sf_value whole_behind(const sf_local *local, sf_value value)
 {
     while (local->pieces[value].whole == SF_NONE) {
@@ -155,7 +155,7 @@ static void find_sources(checker *c, sf_value value)
     c->nsources = kept;
 }
 
-/* Moves */
+/* Reshards */
 
 static sf_region region_at(checker *c, const sf_local_shard *shard, int rank)
 {
@@ -191,7 +191,7 @@ static bool layout_combines(const sf_layout *layout, sf_axes axes, int64_t monoi
     return true;
 }
 
-/* What is wrong with the group, the size or the monoid of the collective; NULL when nothing is. */
+/* The error in the group, the size or the monoid of the collective; NULL if there is none. */
 static const char *fault_of_collective(const checker *c, const sf_layout *from)
 {
     const sf_node *node = c->collective;
@@ -214,7 +214,7 @@ static const char *fault_of_collective(const checker *c, const sf_layout *from)
     return in != out ? "whose result has another size than its operands" : NULL;
 }
 
-/* The ranks whose pieces the collective brings together. */
+/* The ranks whose shards the collective combines. */
 static int group_members(const checker *c, int *ranks)
 {
     const sf_node *node = c->collective;
@@ -236,8 +236,8 @@ static int group_members(const checker *c, int *ranks)
     return 1;
 }
 
-/* Whether what a member brings has its place in the result: in a reduction, to every element; otherwise, as
- * some of them. A group that is too large fails here. */
+/* Whether a member's operand has its place in the result: in a reduction, as a term of every
+ * element; otherwise, as some of the elements. A group that is too large fails here. */
 static bool takes_part(checker *c, const sf_region *brought, const sf_region *wanted)
 {
     sf_region part = sf_region_intersect(brought, wanted, &c->scratch);
@@ -248,8 +248,8 @@ static bool takes_part(checker *c, const sf_region *brought, const sf_region *wa
     return sf_region_equal(&part, wanted);
 }
 
-/* What decides whether the members of a group bring what is wanted: tensors of one type that are moved alike are looked at
- * once, however many ranks are in the group. */
+/* The key of a check of a group's operands: tensors of one type that are resharded alike are
+ * checked once, however many ranks are in the group. */
 typedef struct resharded_alike {
     const sf_type *type;
     const sf_layout *from, *to;
@@ -272,7 +272,7 @@ static sf_intern_slot *find_resharded_alike(checker *c, const resharded_alike *m
     return sf_intern_find(&c->reshards, &c->arena, hash, are_resharded_alike, m);
 }
 
-/* Whether the pieces that the members of the group bring are, together, the piece that is wanted. */
+/* Whether the shards of the group's members together are the shard that the layout demands. */
 static bool brings_wanted(checker *c, const sf_local_shard *to, const sf_local_shard *from)
 {
     int *ranks = SF_ARRAY(&c->scratch, sf_mesh_size(c->mesh), int);
@@ -314,7 +314,8 @@ static sf_status check_reshard(checker *c, const sf_local_shard *to, const sf_lo
 
 /* Ops */
 
-/* Sources are in the order of operands, so what belongs together has about one number: looked for from there on, all around. */
+/* Sources are in the order of operands, so related ones have about the same number: the search
+ * starts there and wraps around. */
 static bool is_operand(const checker *c, const sf_node *whole, size_t at)
 {
     const sf_layout *layouts = c->local->plan->nodes[whole->id];
@@ -328,7 +329,7 @@ static bool is_operand(const checker *c, const sf_node *whole, size_t at)
     return whole->nregions > 0 && same_layout(c, &source->layout, &replicated);
 }
 
-/* A constant may be folded into what stands for the op. */
+/* A constant may be folded into the replacement of the op. */
 static bool is_read(const checker *c, const sf_node *node, uint32_t operand)
 {
     sf_value whole = node->operands[operand];
@@ -344,7 +345,8 @@ static bool is_read(const checker *c, const sf_node *node, uint32_t operand)
     return folded;
 }
 
-/* Whether the value and what it is a piece of are the same result of their ops, of which there are as many. */
+/* Whether the value and the value of which it is a shard are the same result of their ops, which
+ * have as many results. */
 static bool is_same_result(const checker *c, sf_value value, const sf_local_shard *made)
 {
     const sf_node *maker = sf_maker(c->graph, value),
@@ -353,8 +355,8 @@ static bool is_same_result(const checker *c, sf_value value, const sf_local_shar
            made->whole == node->result + (value - maker->result);
 }
 
-/* Whether all but its layout was checked with another result of the same op, so that what it is made from is not looked for: a loop
- * of a thousand tensors, which reads as many, is looked at once. */
+/* Whether all but its layout was checked with another result of the same op, so that its operands
+ * need no search: a loop of a thousand tensors, which reads as many, is checked once. */
 static bool is_checked_result(const checker *c, sf_value value, const sf_local_shard *made)
 {
     return is_same_result(c, value, made) && c->checked == sf_maker(c->graph, value)->id &&
@@ -485,7 +487,7 @@ static void find_piece_places(checker *c)
         c->place[c->graph->top->nodes[i]] = i;
 }
 
-/* A region takes and gives what the node around it does. */
+/* The arguments and results of a region are those of the node around it. */
 static sf_status check_ends(checker *c, const sf_inner *inner)
 {
     const sf_node *node = inner->node;

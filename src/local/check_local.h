@@ -1,20 +1,19 @@
-/* The static checker: whether the local graphs of the ranks, taken together, are the step.
+/* The static checker: checks that the local graphs of the ranks together are the step.
  *
- * It trusts neither the search for moves nor their emission, only what every value of a local graph
- * claims to be (sf_local_shard), and judges the claims by regions (shard/shard_region_set.h):
+ * It trusts neither the search for reshards nor their emission, only the record of every value of a
+ * local graph (sf_local_shard), and checks these records by regions (shard/shard_region_set.h):
  *
- *  - what a move makes is covered exactly once by what the ranks of its collective bring, elements and
- *    contributions, and each of them brings something: the group is neither too small nor too large; and
- *    elements followed back through it, a sample, are where the layouts say;
- *  - what an op reads is its operands, all of them, as the plan wants them, and what it makes is what the
- *    plan says, which follows from the op's factors;
- *  - recompute is what the step computes, op by op;
- *  - arguments come and results come back as the plan says;
- *  - all ranks come to the same collectives in the same order, of the same size, in groups that they agree
- *    on; nothing is used before it is made.
+ *  - the operands of the ranks of a collective cover the result of a reshard exactly once,
+ *    elements and contributions, and each of them contributes: the group is neither too small nor
+ *    too large; and a sample of elements, traced back through it, is where the layouts say;
+ *  - the operands of an op are all the operands of its node, in the layouts of the plan, and its
+ *    results have the layouts of the plan, which follow from the op's factors;
+ *  - recomputed clones compute the same as the step, op by op;
+ *  - arguments and results have the layouts of the plan;
+ *  - all ranks reach the same collectives in the same order, of the same size, in groups that they
+ *    agree on; no value is used before it is made.
  *
- * A message names the tensor and the pin that decided it.
- */
+ * A message names the tensor and the pin that decided it. */
 #ifndef SF_LOCAL_CHECK_LOCAL_H
 #define SF_LOCAL_CHECK_LOCAL_H
 

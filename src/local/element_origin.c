@@ -51,8 +51,8 @@ static int swapped_place(int place, int size)
     return place % side * side + place / side;
 }
 
-/* One step back through a collective: to the operand of a rank of its group. In a reduction every rank has
- * the same element; our own stands for them. */
+/* One step back through a collective: to the operand of a rank of its group. In a reduction every
+ * rank has the same element; this rank's own represents all. */
 static element behind_collective(const sf_local *local, const sf_node *node, element e)
 {
     const sf_mesh *mesh = &local->plan->mesh;
@@ -95,7 +95,7 @@ static bool trace_element(const sf_local *local, element e, sf_value source, ele
     return true;
 }
 
-/* The index in the whole tensor of an element of a piece. */
+/* The index in the whole tensor of an element of a shard. */
 static void index_in_type(const sf_local *local, element e, int64_t *index)
 {
     const sf_local_shard *shard = &local->pieces[e.value];

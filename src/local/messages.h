@@ -1,10 +1,10 @@
-/* Messages of groups that run different parts of a step: what one sends, the other receives. */
+/* Messages between pipeline ranks: each send has its receive. */
 #ifndef SF_LOCAL_MESSAGES_H
 #define SF_LOCAL_MESSAGES_H
 
 #include "local/local.h"
 
-/* One rank of each group, in their order; the others of a group send and receive as it does. SF_EMISMATCH names the message
+/* One rank of each pipeline rank, in their order; the others of a group send and receive as it does. SF_EMISMATCH names the message
  * that has no other end, or another tensor there. */
 sf_status sf_check_messages(int count, sf_local *const *locals, sf_diag *diag);
 

@@ -68,7 +68,8 @@ static sf_axes axes_of_layouts(const sf_layout *layouts, uint32_t count)
     return axes;
 }
 
-/* Axes along which ranks differ. Along the others they do the same: idle ones, and that of the groups of a pipeline. */
+/* Axes along which ranks differ. Along the others their programs are equal: unused axes, and the
+ * pipeline's axis. */
 static sf_axes find_axes(const sf_local *first)
 {
     const sf_graph *graph = first->whole;
@@ -102,7 +103,7 @@ static int choose_ranks(const sf_local *first, checked_rank out[MOST_CHECKED])
     return count;
 }
 
-/* What is wrong is said of the first that has a fault, which is checked again for that. */
+/* Reports the first rank that has a fault, which is checked once more for the message. */
 static sf_status check_all(checked_rank *all, int count, sf_threads *threads, sf_diag *diag)
 {
     sf_threads_run(threads, count, 1, check_some, all);
@@ -126,7 +127,7 @@ sf_status sf_check_groups(int count, sf_local *const *firsts, sf_threads *thread
     return status == SF_OK ? sf_check_messages(count, firsts, diag) : status;
 }
 
-/* The first rank of each group, as far as they can be made. */
+/* The first rank of each pipeline rank, as far as they can be made. */
 static sf_status make_firsts(const sf_graph *graph, const sf_plan *plan, int count, sf_diag *diag,
                              sf_local **firsts)
 {

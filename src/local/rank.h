@@ -1,4 +1,4 @@
-/* Ranks of a plan: what one takes, and whether all are right. */
+/* Ranks of a plan: the memory of one, and a check of all. */
 #ifndef SF_LOCAL_RANK_H
 #define SF_LOCAL_RANK_H
 
@@ -15,14 +15,15 @@ static inline bool sf_rank_fits(int64_t bytes, int64_t memory)
     return bytes <= memory;
 }
 
-/* Checks the first rank of each group of a plan (local/check_local.h), and others that stand for all against it: ranks differ in their
- * coordinates alone, so along each axis along which anything is laid out it is the middle and the last, and the last of all; and that
- * groups send and receive the same (local/messages.h). On the threads, or NULL. SF_EMISMATCH says what is wrong with one of them. *bytes,
- * where it is not NULL, is what a rank takes at most. */
+/* Checks the first rank of each pipeline rank of a plan (local/check_local.h), and representatives
+ * of all others against it: ranks differ only in their coordinates, so along each axis of some
+ * layout it checks the middle and the last, and the last of all; and that sends and receives of
+ * pipeline ranks match (local/messages.h). Uses the threads, unless NULL. The message of
+ * SF_EMISMATCH names the fault. *bytes, unless NULL, is the largest memory of a rank. */
 sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
                         const sf_target *target, int64_t *bytes, sf_diag *diag);
 
-/* The same of the first ranks of all groups of a plan, which are made already. */
+/* The same of the first ranks of all pipeline ranks of a plan, which are made already. */
 sf_status sf_check_groups(int count, sf_local *const *firsts, sf_threads *threads, sf_diag *diag);
 
 #endif

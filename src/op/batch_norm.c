@@ -1,7 +1,7 @@
 /* Batch normalization: in training, for inference, and its gradient.
  *
- * Import puts the definition in the place of each (front/expand_batch_norm.h), so here is only how they are written and
- * what their types are. */
+ * Import replaces each by its definition (front/expand_batch_norm.h), so this file has only syntax
+ * and types. */
 #include "op/slots.h"
 #include "op/util.h"
 

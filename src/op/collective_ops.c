@@ -1,24 +1,25 @@
-/* Collectives: how the ranks of a group exchange pieces. They stand in local graphs (local/local.h) and
- * are no part of StableHLO.
+/* Collectives: exchanges of shards between the ranks of a group. They are ops of local graphs (local/local.h), not of StableHLO.
  *
- * The group of a rank is those that differ from it only in the coordinates of the axes in the set `axes`;
- * `size` is how many they are, place p in [0, size) is the number of one of them (shard/mesh.h).
+ * The group of a rank is the ranks that differ from it only in the coordinates of the axes in the
+ * set `axes`; `size` is their number, place p in [0, size) is the number of one of them
+ * (shard/mesh.h).
  *
  *     all_reduce      x, ... -> x, ...          each combined over the group
  *     all_gather      x, ... -> [size, x], ...  row p is the x of place p
  *     reduce_scatter  [size, x], ... -> x, ...  row p, combined over the group, goes to place p
  *     all_to_all      [size, x] -> [size, x]    row p goes to place p; row p came from place p
- *     permute         x -> x                    from the rank with the coordinates of both axes exchanged
+ *     permute         x -> x                    from the rank with the coordinates of both axes
+ *                     exchanged
  *
  * Several operands travel together, which changes nothing but the time.
  *
- * Between groups of a pipeline (local/time/pipeline_step.h), they stand in the steps of the groups that run a stage together, as ops of
- * these: `groups` is the set of places along the one axis, `size` how many they are, and `turn` says in which turn. Then
- * ranks of a group have pieces of what is exchanged: each dimension is exchanged for itself.
+ * Between pipeline ranks (local/time/pipeline_step.h), they are ops of the steps of the pipeline
+ * ranks that run a stage together: `groups` is the set of places along the one axis, `size` their
+ * number, and `turn` the micro-batch. Then ranks have shards of the operand: each dimension is
+ * exchanged by itself.
  *
  * `number` counts the collectives of a local graph. It is the same on every rank, and since no two have
- * the same, no two are ever merged: ranks that merged differently would wait for each other for ever.
- */
+ * the same, no two are ever merged: ranks that merged differently would wait for each other for ever. */
 #include "op/body.h"
 #include "op/slots.h"
 #include "op/util.h"
@@ -147,7 +148,7 @@ static double flops_collective(const sf_op *op)
     return count;
 }
 
-/* A group of one rank keeps what it has. */
+/* In a group of one rank, the result is the operand. */
 static sf_status eval_collective(sf_eval *eval, const sf_op *op, const sf_tensor *in,
                                  sf_tensor *out)
 {

@@ -1,10 +1,10 @@
-/* custom_call: a call of something outside of the dialect, by name. A few names have a meaning here:
- * annotations, which pass their operand on, the checks of self-testing programs, and kernels that a user has bound
- * (op/user_kernel.h).
+/* custom_call: a call by name of a function outside of the dialect. A few names have a meaning
+ * here: annotations, which return their operand, the checks of self-testing programs, and kernels
+ * that a user has bound (op/user_kernel.h).
  *
- * The checks mean what StableHLO's own interpreter means by them: expect_eq compares with ==,
- * expect_close allows three units in the last place, expect_almost_eq an absolute 0.001 between
- * numbers of the same sign. Numbers that are no floats must always be equal. */
+ * The checks are those of StableHLO's own interpreter: expect_eq compares with ==, expect_close
+ * allows three units in the last place, expect_almost_eq an absolute 0.001 between numbers of the
+ * same sign. Numbers that are no floats must always be equal. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -87,7 +87,7 @@ static const struct check {
      "must have the same sign and differ by 0.001 at most"},
 };
 
-/* Annotations: they say where or how a tensor is kept, not what it is. */
+/* Annotations: they describe where or how a tensor is kept, and do not change it. */
 static const char *const identities[] = {
     "Sharding",   "LayoutConstraint", "annotate_device_placement",
     "MoveToHost", "MoveToDevice",     "xla.sdy.FuncResultSharding",
@@ -116,7 +116,7 @@ static bool same_type(const sf_type *a, const sf_type *b)
     return a->dtype == b->dtype && sf_same_shape(a, b);
 }
 
-/* What a kernel takes in pieces is as large as its first result there. */
+/* Operands that the kernel takes by rows are as large as its first result there. */
 static sf_status check_rows(const sf_op *op, const sf_user_kernel *kernel, sf_diag *diag)
 {
     for (int i = 0; i < op->noperands + op->nresults && op->nresults > 0; i++) {
@@ -166,7 +166,8 @@ static const sf_type *tensor_type(const sf_op *op, int tensor)
     return tensor < op->noperands ? op->in[tensor] : op->out[tensor - op->noperands];
 }
 
-/* The first dimensions that the kernel takes in pieces, of what is as the first result there; all else is whole. */
+/* The first dimensions that the kernel splits, of tensors with the size of the first result there;
+ * all others are whole. */
 static void factors_kernel(const sf_op *op, const sf_user_kernel *kernel, sf_factoring *out)
 {
     const sf_type *first = op->out[0];
@@ -321,7 +322,7 @@ static bool has_meaning(const sf_graph *graph, const sf_node *node)
 {
     if (!sf_is(node, SF_OP_CUSTOM_CALL))
         return true;
-    /* What a call means depends on its name and the first tensors alone. */
+    /* The meaning of a call depends on its name and the first tensors alone. */
     const sf_type **types = sf_alloc(((size_t)node->noperands + node->nresults) * sizeof *types);
     sf_op op = sf_op_of(graph, node, types);
     bool has = check_of(&op) || is_identity(&op) || kernel_of(&op);

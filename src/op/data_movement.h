@@ -1,12 +1,11 @@
-/* Moves: what ops that only move data have in common.
+/* Moves: common to ops that only move data.
  *
- * Nearly all of them are separable: where an element comes from is a sum over dimensions. A move
- * has one list of (to, from) offsets per dimension and stands for the copies
+ * Nearly all of them are separable: the source of an element is a sum over dimensions. A move has
+ * one list of (to, from) offsets per dimension and means the copies
  *
  *     to[t0 + t1 + ...] = from[f0 + f1 + ...]     for every choice of a pair (t, f) from each list
  *
- * Elements of `to` that no pair names are left alone.
- */
+ * Elements of `to` that no pair names are left alone. */
 #ifndef SF_OP_DATA_MOVEMENT_H
 #define SF_OP_DATA_MOVEMENT_H
 
@@ -18,17 +17,17 @@ typedef struct sf_copy_list {
 } sf_copy_list;
 
 typedef struct sf_copying {
-    int rank; /* of lists; one more than a tensor can have, for what is fixed in a window */
+    int rank; /* of lists; one more than a tensor can have, for the offset of a window */
     sf_copy_list lists[SF_MAX_RANK + 1];
 } sf_copying;
 
 /* Empty lists; list d has room for capacity[d] pairs, in the arena. */
 void sf_copying_init(sf_copying *move, sf_arena *arena, int rank, const int64_t *capacity);
 
-/* A dimension of a piece in memory. */
+/* A dimension of a shard in memory. */
 typedef struct sf_tensor_side {
     sf_span span;
-    int64_t size, stride; /* of the piece, in elements */
+    int64_t size, stride; /* of the shard, in elements */
 } sf_tensor_side;
 
 sf_tensor_side sf_tensor_side_of(const sf_tensor *tensor, int dim);

@@ -1,5 +1,5 @@
-/* dot_general: result[batch, m, n] = sum over k of lhs[batch, m, k] * rhs[batch, k, n], where each of
- * the four stands for any number of dimensions, in any order in the operands. */
+/* dot_general: result[batch, m, n] = sum over k of lhs[batch, m, k] * rhs[batch, k, n], where each
+ * of the four is any number of dimensions, in any order in the operands. */
 #include "op/slots.h"
 #include "op/util.h"
 #include "op/words.h"

@@ -75,8 +75,8 @@ static void mark_uses(const sf_eval *eval, const sf_node *node, uint32_t at, uin
     }
 }
 
-/* The steps of the top block, each followed by the release of what nobody needs any more. Nested
- * blocks are small and run many times: their values are overwritten, and released at the end. */
+/* The steps of the top block; values are released after their last reader. Nested blocks are small
+ * and run many times: their values are overwritten, and released at the end. */
 static sf_status eval_top(sf_eval *eval, const sf_block *block)
 {
     size_t nvalues = eval->graph->nvalues;

@@ -62,11 +62,11 @@ void sf_eval_close(sf_eval *eval);
 sf_status sf_eval_block(sf_eval *eval, const sf_block *block, const sf_tensor *arguments,
                         sf_tensor *results);
 
-/* One op on tensors, outside of an evaluation: results get data from sf_alloc, which the caller frees.
- * out[i].type and out[i].spans say which piece is wanted; a NULL type asks for the whole. */
+/* One op on tensors, outside of an evaluation: results get data from sf_alloc, which the caller
+ * frees. out[i].type and out[i].spans give the requested region; a NULL type requests the whole. */
 sf_status sf_eval_op(const sf_op *op, const sf_tensor *in, sf_tensor *out, sf_diag *diag);
 
-/* What evaluating an op on whole tensors takes besides operands and results, at most. */
+/* The most resources that evaluating an op on whole tensors takes besides operands and results. */
 typedef struct sf_eval_need {
     int64_t scratch; /* bytes of eval->scratch, while it is evaluated */
     int64_t values;  /* bytes of tensors in its regions, which stay until sf_eval_close */

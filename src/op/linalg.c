@@ -26,7 +26,7 @@ static sf_status check_square(const sf_op *op, sf_diag *diag)
     return SF_OK;
 }
 
-/* The number of matrices in a piece. */
+/* The number of matrices in a shard. */
 static int64_t batch_count(const sf_type *type)
 {
     int64_t count = 1;
@@ -213,7 +213,7 @@ static sf_status eval_solve(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     bool left = sf_op_int(op, LEFT_SIDE, 0) != 0, lower = sf_op_int(op, LOWER, 0) != 0;
     bool unit = sf_op_int(op, UNIT_DIAGONAL, 0) != 0;
     int64_t n = a->dims[a->rank - 1], rows = b->dims[b->rank - 2], columns = b->dims[b->rank - 1];
-    /* x a = b is a^T x^T = b^T, so a is seen transposed when one of the two asks for it. */
+    /* x a = b is a^T x^T = b^T, so a is transposed if exactly one of the two holds. */
     bool flipped = is_transposed(op) == left;
     const sf_word *t = sf_words_load(&eval->scratch, &in[0], SF_F64);
     sf_word *x = sf_words_load(&eval->scratch, &in[1], SF_F64);

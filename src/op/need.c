@@ -7,7 +7,7 @@
 /* A list or two of a kernel, and the rounding of each. */
 enum { LISTS = 2048 };
 
-/* Saturates: sizes come from the user, and what does not fit is refused later. */
+/* Saturates: sizes come from the user, and too large ones are refused later. */
 static int64_t saturated_bytes(double bytes)
 {
     return bytes < 0x1p60 ? (int64_t)bytes : INT64_C(1) << 60;

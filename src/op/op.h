@@ -32,7 +32,7 @@ static inline bool sf_is_product(const sf_opdef *def)
     return def->cost == SF_COST_PRODUCT;
 }
 
-/* A warning that the step cannot be run here, where it calls what has no meaning here. */
+/* A warning that the step cannot be run here, if it calls an unknown function. */
 void sf_warn_strangers(const sf_graph *graph, sf_diag *diag);
 
 /* One of those in op/collective_ops.c; and which. */

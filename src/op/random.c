@@ -17,7 +17,7 @@ static const sf_attrdef attrs[NATTRS] = {
 
 enum { MAX_STATE = 3 };
 
-/* What the op draws from this state. SF_EINPUT when the types are not those of the algorithm. */
+/* The draws of the op from this state. SF_EINPUT when the types are not those of the algorithm. */
 static sf_status prepare_generator(const sf_op *op, const uint64_t *state, const sf_type *output,
                                    sf_diag *diag, sf_rng *rng)
 {
@@ -68,7 +68,7 @@ static double flops_random(const sf_op *op)
     return 20 * words * (double)op->out[1]->count;
 }
 
-/* Draws a piece, run by run of neighbours in its last dimension. */
+/* Draws a shard, run by run of neighbours in its last dimension. */
 static void draw_piece(const sf_rng *rng, const sf_type *whole, sf_tensor *piece)
 {
     const sf_type *type = piece->type;

@@ -35,7 +35,7 @@ static void factors_reduce(const sf_op *op, sf_factoring *out)
     int count = op->nresults, at = 0;
     sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
     sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
-    /* Pieces are combined in any order, so the body has to be known to allow it. */
+    /* Shards are combined in any order, so the body must be a known monoid. */
     bool splits = monoid != SF_MONOID_NONE;
     for (int d = 0; d < op->in[0]->rank; d++) {
         bool gone = sf_has(reduced, d);
@@ -51,7 +51,7 @@ static void factors_reduce(const sf_op *op, sf_factoring *out)
     }
 }
 
-/* A partial sum of the input needs a partial initial value, or that is added again and again. */
+/* A partial sum of the input needs a partial initial value, or that is added several times. */
 static int linear_reduce(const sf_op *op, uint32_t masks[])
 {
     if (sf_op_monoid(op, SF_REDUCE_BODY) != SF_MONOID_ADD)
@@ -99,7 +99,7 @@ static void reduce_row(sf_monoid monoid, sf_dtype dtype, int64_t count, const sf
     }
 }
 
-/* Whether this piece is the one that counts the initial value: the one with the first elements. */
+/* Whether this shard is the one that counts the initial value: the one with the first elements. */
 static bool has_first(const sf_op *op, const sf_tensor *input)
 {
     sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);

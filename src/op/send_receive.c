@@ -1,14 +1,15 @@
-/* Messages between ranks that run different parts of a step. They stand in the steps of pipeline stages (local/time/pipeline_step.h) and
- * are no part of StableHLO.
+/* Messages between ranks that run different parts of a step. They are ops of the steps of pipeline
+ * ranks (local/time/pipeline_step.h), not of StableHLO.
  *
- *     send      x, ...  to the rank that differs from this one in its place along `axes` alone, and has the place `peer`
- *     receive   what that rank sends
+ *     send      x, ...  to the rank that differs from this one in its place along `axes` alone, and
+ *               has the place `peer`
+ *     receive   the operands of that rank's send
  *
- * What one rank sends another arrives in the order in which it was sent; `number` counts that, and keeps any two from being
- * merged. Who receives knows by that what has arrived of what it sent itself: its first `arrived` messages to that rank, so
- * what they brought need not stand any longer. To split a message over ranks is to send pieces: each rank of the one stage to that in the same place of the
- * other.
- */
+ * Messages of a rank to another arrive in the order in which they were sent; `number` counts
+ * them, and keeps any two from being merged. A receive implies that the receiver's own first
+ * `arrived` messages to that rank have arrived, so their operands can be freed. A message that
+ * is split over ranks is sent in shards: each rank of the one stage sends to that in the same
+ * place of the other. */
 #include "op/slots.h"
 #include "op/util.h"
 
@@ -49,7 +50,7 @@ static sf_status infer_receive(const sf_op *op, const sf_type **out, sf_diag *di
     return check_peer(op, diag);
 }
 
-/* Every dimension of what is sent, or received, by itself. */
+/* Every dimension of the operand by itself. */
 static void factors_message(const sf_op *op, sf_factoring *out)
 {
     const sf_type *type = op->noperands > 0 ? op->in[0] : op->out[0];

@@ -85,13 +85,13 @@ enum {
     SF_COLLECTIVE_NUMBER,
     SF_COLLECTIVE_WHAT,
     SF_COLLECTIVE_GROUPS,     /* between groups of a pipeline: a set of places along the axis */
-    SF_COLLECTIVE_MICROBATCH, /* between groups: in which turn */
+    SF_COLLECTIVE_MICROBATCH, /* between pipeline ranks: in which micro-batch */
     SF_COLLECTIVE_BODY,       /* a monoid, of reductions only */
 };
 enum {
     SF_MESSAGE_PEER = SF_COLLECTIVE_BODY,
     SF_MESSAGE_ARRIVED,
     SF_MESSAGE_SLOTS
-}; /* behind those of collectives */
+}; /* after those of collectives */
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/boundary.h"
 
-/* Written behind its place, then counted: who reads needs no lock. */
+/* Written to its place first, then counted: readers need no lock. */
 enum { MOST_KERNELS = 1000 };
 static const sf_user_kernel *kernels[MOST_KERNELS];
 static atomic_int count;

@@ -1,4 +1,4 @@
-/* What the families of ops share: common checks, factor patterns and loops. */
+/* Common to the families of ops: checks, factor patterns and loops. */
 #ifndef SF_OP_UTIL_H
 #define SF_OP_UTIL_H
 
@@ -28,12 +28,12 @@ bool sf_keeps_sums(sf_dtype from, sf_dtype to);
 /* Of a product of the first two operands: that its elements can be of the type. */
 sf_status sf_check_product(const sf_op *op, sf_dtype dtype, sf_diag *diag);
 
-/* What one term of a sum of products takes: a multiplication and an addition, of complex numbers four of
- * each. */
+/* Operations of one term of a sum of products: a multiplication and an addition, of complex numbers
+ * four of each. */
 double sf_flops_product(const sf_op *op);
 
-/* Scratch memory of kernels: operands and results as words of 64 bits; tables of places along each of their
- * dimensions; both. sf_dimension_sum is what all dimensions of all of them add up to. */
+/* Scratch memory of kernels: operands and results as words of 64 bits; tables of places along each
+ * of their dimensions; both. sf_dimension_sum is the sum of all dimensions of all of them. */
 double sf_scratch_words(const sf_op *op);
 double sf_scratch_places(const sf_op *op);
 double sf_scratch_words_and_places(const sf_op *op);
@@ -69,7 +69,7 @@ sf_monoid sf_op_monoid(const sf_op *op, int slot);
  * magnitude, so -NaN < -inf < ... < -0 < +0 < ... < inf < NaN, and no two NaNs of other bits are equal. */
 int64_t sf_total_order(const sf_tensor *tensor, int64_t index);
 
-/* Of a product: the text asks for more precision than a device may round its operands to. */
+/* Of a product: the text wants more precision than a device that rounds its operands has. */
 bool sf_op_is_exact(const sf_op *op);
 
 #endif

@@ -1,6 +1,6 @@
 #include "op/words.h"
 
-/* Puts the real numbers, which stand at the beginning, two words apart; zeros between them. */
+/* Moves the real numbers, which are at the beginning, two words apart; zeros between them. */
 static void spread_reals(sf_word *words, int64_t count)
 {
     for (int64_t i = count - 1; i >= 0; i--) {

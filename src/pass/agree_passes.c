@@ -12,7 +12,7 @@ sf_status sf_rewrite_together(const sf_plan *plan, sf_comm *comm, sf_program *pr
     int other = 1;
     sf_arena_free(&arena);
     SF_TRY(sf_agree(comm, status, "passes", diag));
-    if (!plan->pipeline) /* ranks of one send what is their own */
+    if (!plan->pipeline) /* messages of single ranks differ */
         SF_TRY(sf_agree_same(comm, &mine, 1, "passes", diag, &other));
     if (other == 0)
         return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,

@@ -1,4 +1,4 @@
-/* Ranks that rewrite their programs, each its own, and find out whether they came to the same. */
+/* Checks that ranks, each of which rewrites its own program, came to the same result. */
 #ifndef SF_PASS_AGREE_PASSES_H
 #define SF_PASS_AGREE_PASSES_H
 

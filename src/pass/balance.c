@@ -1,16 +1,19 @@
-/* What is kept and what goes to the host, for the same bytes: unshard is told of more memory than there is, and what then does
- * not fit is offloaded, such as optimizer state that rests while layers are computed. How much more pays, if any does, is tried;
- * the simulator, with one curve and one clock for both, decides.
+/* The trade-off between unshard and offload, for the same bytes: unshard gets a higher memory limit
+ * than the device has, and buffers that then do not fit are offloaded, such as optimizer state that
+ * is unused while layers are computed. The pass tries several higher limits; the simulator, with
+ * one memory curve and one clock for both, decides.
  *
- * What saves most for a byte goes first, which need not lead to the best set: two that fit together may be better than one that
- * keeps both out. Where there are few that could be kept, all sets of them are tried. */
+ * The tensor that saves most per byte is kept first, which need not give the best set: two that fit
+ * together may be better than one that excludes both. If there are few that could be kept, all sets
+ * of them are tried. */
 #include <math.h>
 
 #include "pass/passes.h"
 #include "pass/unsharding.h"
 #include "prog/edit_program.h"
 
-/* Behind the ways of unshard: of the memory that there is, so much more; with either order of what is kept. */
+/* After the ways of unshard: higher limits by these shares of memory; in either order of kept
+ * tensors. */
 enum { MORE = SF_BALANCE_ORDERS - SF_UNSHARD_WAYS };
 static const double more[MORE / 2] = {0, 0.05, 0.1, 0.2, 0.4, 0.8};
 
@@ -23,13 +26,13 @@ static void settle(sf_passing *passing)
         sf_program_settle(passing->program);
 }
 
-/* Copies take no time away: what saves none without them is not worth any. */
+/* Copies do not shorten a step: a set that saves no time without them is not worth them. */
 static sf_status offload_rest(const sf_passing *passing, sf_buf *note)
 {
     sf_passing own = *passing;
     own.note = note;
     own.options[0] = (double)NAN;
-    own.options[1] = passing->options[0]; /* again */
+    own.options[1] = passing->options[0]; /* once more */
     settle(&own);
     if (sf_program_bytes(own.program) <= own.limit)
         return SF_OK;
@@ -64,7 +67,7 @@ sf_status sf_pass_balance(sf_passing *passing)
 {
     sf_buf note = {0};
     keep_some(passing);
-    sf_status status = SF_OK; /* what is only unshard is told of less memory until it fits */
+    sf_status status = SF_OK; /* unshard alone gets a lower limit until the program fits */
     if (passing->variant >= SF_UNSHARD_WAYS)
         status = offload_rest(passing, &note);
     if (note.length > 0)

@@ -1,10 +1,13 @@
-/* Gradients travel as bf16, half of their bytes. What that rounds off is kept by the rank, and added to the gradient of the
- * next step (error feedback: Seide et al. 2014, 1-bit SGD; Karimireddy et al. 2019), so that it is late and not lost:
+/* Gradients are sent as bf16, half of their bytes. Each rank keeps its rounding error, and adds it
+ * to the gradient of the next step (error feedback: Seide et al. 2014, 1-bit SGD; Karimireddy et
+ * al. 2019), so that it is late and not lost:
  *
- *     t = gradient + kept       q = bf16(t)       kept = t - q       reduce q       gradient = f32(q)
+ *     t = gradient + kept       q = bf16(t)       kept = t - q       reduce q       gradient =
+ *                               f32(q)
  *
- * Sums on the way are bf16 as well, which nothing makes up for. So it is not the same training, but one near it: a pass that
- * only a person chooses. A reduction is one of gradients where loops alone make of its result what becomes state. */
+ * Partial sums are bf16 as well, without error feedback. So training is only approximately the
+ * same: only the user enables this pass. A reduction is one of gradients if its result goes through
+ * loops alone into state. */
 #include "base/units.h"
 #include "pass/pass_scope.h"
 #include "pass/passes.h"
@@ -20,7 +23,8 @@ typedef struct compressing {
     size_t count;
 } compressing;
 
-/* Whether what is in a buffer behind an instruction, or what loops make of that, becomes state, and nothing else reads it. */
+/* Whether the content of a buffer after an instruction, or values that loops make of it, becomes
+ * state, and has no other reader. */
 static bool becomes_state(const compressing *c, uint32_t from, uint32_t buffer)
 {
     const sf_program *p = c->p;
@@ -146,7 +150,7 @@ static sf_inst widen(sf_program *p, const sf_inst *like, const sf_view *sent,
 
 typedef struct around {
     uint32_t count;           /* parts; 0: it stays */
-    uint32_t *before, *after; /* what goes before the collective, and what waits for it */
+    uint32_t *before, *after; /* instructions before the collective, and its readers */
     uint32_t rest;            /* the collective of other parts, or SF_NONE */
 } around;
 
@@ -179,7 +183,7 @@ static void compress_exchange(compressing *c, uint32_t index, around *at)
     c->count += count;
 }
 
-/* What is widened waits until somebody needs it. */
+/* A widened tensor waits for its first reader. */
 static void wait_for_need(sf_program *p, sf_arena *arena, const bool *is_late)
 {
     sf_emission e = sf_emission_of(p, arena);

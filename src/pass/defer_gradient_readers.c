@@ -1,6 +1,8 @@
-/* Who reads what a reduction makes waits for it, and with it all that is behind. Gradients of turns are added up, and those
- * of a step applied, as soon as they are there: nothing of the next layer goes beside their reductions. So such readers go
- * further down, behind some more reductions, or to the end; what was reduced stands until then. How far is tried. */
+/* The reader of a reduction waits for it, and all later instructions wait with it. Gradients of
+ * micro-batches are accumulated, and those of a step applied, as soon as they are available:
+ * compute of the next layer does not overlap with their reductions. So this pass moves such readers
+ * down, after some more reductions, or to the end; the reduced tensor stays in memory until then.
+ * It tries several distances. */
 #include "base/units.h"
 #include "pass/pass_scope.h"
 #include "pass/passes.h"
@@ -27,7 +29,7 @@ static uint32_t *find_readers(const sf_program *p, sf_arena *arena, uint32_t **l
     return reads;
 }
 
-/* `behind` so many reductions; 0: at the end. */
+/* `behind`: after so many reductions; 0: at the end. */
 static size_t defer_in(sf_program *p, sf_arena *arena, uint32_t after)
 {
     uint32_t *list, count;

@@ -1,9 +1,10 @@
-/* Fully sharded (DeepCompile, section 4.1): what is split is gathered right before the first who uses it, and its memory is
- * free right behind the last, by what depends on what and not by layer. What turns a gathered tensor into the shape
- * that is wanted goes with it. Reductions go right behind what makes their operands, so that gradients are split as soon
- * as they are complete.
+/* Fully sharded (DeepCompile, section 4.1): a sharded tensor is gathered right before its first
+ * reader, and its memory is free right after the last, by dependencies and not by layer.
+ * Instructions that reshape a gathered tensor move with it. Reductions go right after their
+ * operands' makers, so that gradients are sharded as soon as they are complete.
  *
- * Lowering keeps gathers under way, as its target says; this is the ground from which others move them. */
+ * Lowering keeps gathers in flight, by its target; this pass is the starting point from which
+ * others move them. */
 #include "pass/pass_scope.h"
 #include "pass/passes.h"
 #include "pass/reorder.h"
@@ -14,7 +15,7 @@ static void part_gathers(sf_program *p, sf_arena *arena)
 {
     sf_gathers gathers = sf_gathers_find(p, arena);
     size_t count = p->ninsts, at = 0;
-    uint32_t *extra = SF_ARRAY(arena, count, uint32_t); /* by instruction: parts behind it */
+    uint32_t *extra = SF_ARRAY(arena, count, uint32_t); /* by instruction: parts after it */
     for (uint32_t i = 0; i < count; i++)
         if (gathers.is_gather[i] && p->insts[i].nout > 1) {
             extra[i] = p->insts[i].nout - 1;
@@ -45,7 +46,7 @@ static void mark(const sf_view *views, uint32_t count, bool *buffers)
         buffers[views[j].buffer] = true;
 }
 
-/* Loops that make what is gathered, and those that read what was. */
+/* Loops that make operands of gathers, and those that read their results. */
 static void wait_for_need(sf_emission *e, const sf_gathers *gathers)
 {
     sf_program *p = e->program;

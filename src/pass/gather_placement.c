@@ -68,7 +68,7 @@ void sf_place_gathers(sf_placing *p, const uint32_t *gathers, size_t count, uint
     }
 }
 
-/* A group stands where its last one does: all that it sends is there by then. */
+/* A group is placed where its last member is: all its operands are available by then. */
 static void join_groups(sf_placing *p)
 {
     sf_program *program = p->program;

@@ -16,14 +16,14 @@ typedef struct sf_placing {
     size_t moved, joined; /* so far */
 } sf_placing;
 
-/* Loops that bring what is gathered into shape go with it. In the passing's scratch. */
+/* Loops that reshape a gathered tensor move with it. In the passing's scratch. */
 sf_placing sf_placing_of(const sf_passing *passing, sf_program *program);
 
 /* Bytes that live because the gather, which is an instruction, is on its way or done. */
 int64_t sf_placing_bytes(const sf_placing *p, uint32_t gather);
 
-/* Puts gathers, in the order in which they are needed, before an instruction. Neighbours that can go together, and take
- * more than `alpha` times as long one behind the other as together, become one. */
+/* Puts gathers, in the order in which they are needed, before an instruction. Compatible neighbours
+ * whose separate time is more than `alpha` times their time together become one. */
 void sf_place_gathers(sf_placing *p, const uint32_t *gathers, size_t count, uint32_t before,
                       double alpha);
 

@@ -1,14 +1,16 @@
-/* Adaptive offload (DeepCompile, section 4.4, Algorithm 2), of whatever stands in memory and is not needed for a while.
+/* Adaptive offload (DeepCompile, section 4.4, Algorithm 2), of any buffer that is in memory and
+ * unused for a while.
  *
- * Between two instructions that touch a buffer it has a rest. What does not fit into memory spends rests on the host: it
- * is copied there right behind the instruction before the rest, beside what is computed; the copy is waited for where
- * its memory is first needed, and not before; and it comes back as soon as there is room for it until it is used. A rest
- * that is not needed to fit is no move. State that only the update touches rests from the beginning of the step to
- * there, and goes first; then activations and parameters.
+ * Between two instructions that touch a buffer it has an idle interval (a rest). Buffers that do
+ * not fit into memory spend rests on the host: a buffer is copied there right after the instruction
+ * before the rest, concurrent with compute; the copy is waited for where its memory is first
+ * needed, and not before; and it is copied back as soon as there is memory for it until its next
+ * use. A rest that is not needed to fit causes no copy. State that only the update touches rests
+ * from the beginning of the step to there, and goes first; then activations and parameters.
  *
- * Rests are taken one after the other, until the curve is below the limit everywhere. Taken next is that which covers
- * an instruction at which there is too much, by what of its copies cannot go on beside compute, and then by what it
- * moves for nothing. In the end those are given up that turn out not to be needed. */
+ * Rests are taken one after the other, until the curve is below the limit everywhere. The next one
+ * taken covers an instruction above the limit, with the least time of copies that does not overlap
+ * with compute, and then the fewest unneeded bytes. In the end unneeded rests are dropped. */
 #include "pass/offload.h"
 
 #include <math.h>
@@ -40,7 +42,7 @@ static void touch_buffer(sf_offload *o, uint32_t buffer, uint32_t inst, uint32_t
     last[buffer] = inst;
 }
 
-/* What an instruction beside compute touches rests when somebody has waited for that. */
+/* A rest after an asynchronous instruction begins when some instruction has waited for it. */
 static uint32_t end_of_touch(const sf_program *p, uint32_t inst)
 {
     if (p->insts[inst].stream == 0 || p->insts[inst].raises == SF_NONE)
@@ -94,7 +96,7 @@ void sf_offload_find(sf_offload *o)
     sf_recompute_find(o);
 }
 
-/* What a rest is worth */
+/* The cost of a rest */
 
 static double start_of(const sf_offload *o, uint32_t inst)
 {
@@ -107,9 +109,9 @@ static bool covers(const sf_rest *rest, uint32_t inst)
     return (inst >= rest->first && inst < rest->after) || (rest->is_housed && inst >= rest->tail);
 }
 
-/* Seconds of its copies that are waited for, as far as can be seen from it and what goes over the link before it: it must
- * be gone by the first instruction at which there is too much, and can come back behind the last. What has its home
- * on the host need not go at the beginning, but at the end. */
+/* Seconds of its copies that are waited for, as far as it and earlier traffic on the link determine
+ * that: it must be gone by the first instruction above the limit, and can come back after the last.
+ * A buffer with its home on the host need not be copied at the beginning, but at the end. */
 static double find_exposed(const sf_offload *o, const sf_rest *rest)
 {
     uint32_t first = o->next_over[rest->first], last = rest->after > 0 ? rest->after - 1 : 0;
@@ -122,15 +124,16 @@ static double find_exposed(const sf_offload *o, const sf_rest *rest)
     return exposed + fmax(0, rest->seconds + (rest->is_state ? o->queued : 0) - fmax(0, out));
 }
 
-/* Where there is something else to do, what the links to the host cannot carry in a step with all that they carry already. */
+/* The time by which the links to the host exceed a step with this and all earlier copies, if there
+ * is other work to overlap with. */
 static double find_crowded(const sf_offload *o, const sf_rest *rest)
 {
     return o->with_recompute ? fmin(rest->seconds, o->copying + rest->seconds - o->sim->seconds)
                              : 0;
 }
 
-/* Of two that help, which is taken: state, then what is waited for least by the byte that helps, then what is used last. Where
- * some are made again, state may have to wait for what others need not. */
+/* Which of two helpful rests is taken: state, then the one with the least wait per useful byte,
+ * then the one used last. If some are recomputed, state may have to wait where others need not. */
 static bool is_taken_before(const sf_offload *o, const sf_rest *a, double x, const sf_rest *b,
                             double y)
 {
@@ -169,7 +172,8 @@ static void give_up(sf_offload *o, sf_rest *rest)
     o->queued -= rest->is_state && !rest->is_housed ? rest->seconds : 0;
 }
 
-/* What has its home on the host does not go there at the beginning, and the other way round; NULL: it does neither. */
+/* A buffer with its home on the host is not copied there at the beginning, and vice versa; NULL: it
+ * has neither. */
 static sf_rest *find_rival(const sf_offload *o, const sf_rest *rest)
 {
     sf_rest *other = rest->rival == SF_NONE ? NULL : &o->rests[rest->rival];
@@ -263,8 +267,8 @@ void sf_offload_choose(sf_offload *o)
 
 /* When they come and go */
 
-/* The curve is that of all rests spent away as a whole. A rest whose memory nobody needs in its first part goes late, and
- * one that there is room for in its last comes back early. */
+/* The curve counts taken rests as a whole. A rest whose memory is not needed in its first part is
+ * copied late, and one whose memory is free in its last part comes back early. */
 static uint32_t find_join(const sf_offload *o, const sf_rest *rest)
 {
     uint32_t at = rest->first;
@@ -273,7 +277,8 @@ static uint32_t find_join(const sf_offload *o, const sf_rest *rest)
     return at;
 }
 
-/* Behind the lives of those that were born since the join, as many as take its place: only they can stand there. */
+/* After the lives of buffers that began since the join, as many as use its memory: only they can be
+ * there. */
 static uint32_t behind_guests(const sf_offload *o, const sf_rest *rest, uint32_t back)
 {
     const sf_program *p = o->program;

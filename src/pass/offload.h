@@ -8,18 +8,19 @@
 typedef struct sf_rest {
     uint32_t buffer;
     uint32_t before, after; /* these two; before = SF_NONE: the beginning of the step */
-    uint32_t first;         /* the instruction before which it can go: what touched it has ended */
-    int64_t bytes;          /* as it is placed */
-    double seconds;         /* of a copy */
-    bool is_state;          /* of an argument that is not touched before the update */
+    uint32_t first; /* the instruction before which it can be copied: earlier accesses have ended */
+    int64_t bytes;  /* as it is placed */
+    double seconds; /* of a copy */
+    bool is_state;  /* of an argument that is not touched before the update */
     bool
         is_housed; /* of an argument whose home is the host: it is there from `tail` on, to the next step's `after` */
     uint32_t tail;
-    uint32_t
-        rival; /* the rest of the same argument of which only one can be: housed, or from the beginning; SF_NONE */
-    double
-        recomputed; /* seconds of the one who makes it, where he could again before `after`; below 0: he cannot */
-    bool is_recomputed; /* it is not spent on the host, but its contents are made again */
+    /* the rest of the same argument that excludes this one: on the host, or from the beginning;
+     * SF_NONE */
+    uint32_t rival;
+    /* seconds of its maker, if that can run once more before `after`; below 0: it cannot */
+    double recomputed;
+    bool is_recomputed; /* it is not copied to the host, but recomputed */
     bool is_taken;      /* it is spent on the host, then: */
     uint32_t join;      /* before which instruction its copy is waited for, */
     uint32_t back;      /* and before which the copy back begins */
@@ -31,11 +32,11 @@ typedef struct sf_offload {
     const sf_simulation *sim; /* of the program */
     const sf_costs *costs;
     int64_t limit;
-    int64_t least; /* bytes of what is worth a move */
-    int64_t
-        *curve; /* by instruction: bytes of the device that stand then, changed by what is taken */
-    bool
-        with_guests; /* who is back early would stand in the way of those who have its place meanwhile: it waits for them */
+    int64_t least;  /* smallest buffer to copy, in bytes */
+    int64_t *curve; /* by instruction: bytes of the device in use then, updated by taken rests */
+    /* a buffer that comes back early would need memory that others use meanwhile: it waits for
+     * them */
+    bool with_guests;
     uint32_t *next_over,
         *last_over; /* by instruction: where there is too much, from there on and up to there */
     bool *is_guest; /* by buffer: it has the place of one that is away */
@@ -45,15 +46,16 @@ typedef struct sf_offload {
         *makers; /* by buffer: the one instruction that writes it; SF_NONE: none, or several do */
     double copying;   /* seconds of copies one way of all that are taken */
     uint32_t *ntaken; /* by buffer: how many of its rests are taken */
-    bool *is_pinned;  /* by buffer: it is read to make another again, so it stays */
+    bool *is_pinned;  /* by buffer: it is read to recompute another, so it stays */
     double queued;    /* seconds that the link to the host has at the beginning of the step */
     sf_rest *rests;
     size_t nrests, rest_capacity;
     sf_arena *arena;
 } sf_offload;
 
-/* rematerialize.c: finds who could be made again; whether one still can, with what is taken; takes notice that one is; and the
- * instruction that makes it, into a buffer of its own that is read from there on, by its rests as well. */
+/* rematerialize.c: finds buffers that could be recomputed; whether one still can be, given the
+ * taken rests; records that one is; and the instruction that recomputes it, into a buffer of its
+ * own that later instructions read, and its later rests use. */
 void sf_recompute_find(sf_offload *offload);
 bool sf_recompute_can(const sf_offload *offload, const sf_rest *rest);
 void sf_recompute_take(sf_offload *offload, sf_rest *rest);

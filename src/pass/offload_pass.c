@@ -1,4 +1,4 @@
-/* The pass offload moves what does not fit. */
+/* The pass offload: copies buffers that do not fit to the host. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -52,7 +52,7 @@ static void note_moves(const sf_passing *passing, sf_offload *o)
         sf_buf_printf(passing->note, "; %zu have their home there", housed);
 }
 
-/* A way to do it, and what came of it. */
+/* A variant, and its result. */
 typedef struct way {
     bool with_guests, without_housed, with_recompute;
     int64_t least;
@@ -80,7 +80,8 @@ static void settle(const sf_passing *passing)
         sf_program_settle(passing->program);
 }
 
-/* Places leave gaps, and what goes later than planned stands longer: it is told of less until what it takes fits. */
+/* Placement leaves gaps, and a late copy keeps memory longer: the limit is lowered until the
+ * program fits. */
 static void go_way(sf_passing *passing, const sf_kept *before, way *w)
 {
     sf_program *p = passing->program;
@@ -118,7 +119,7 @@ static bool is_better_way(const way *a, const way *b)
     return a->seconds < b->seconds;
 }
 
-/* As the option says, or what is usual. */
+/* The value of the option, or the default. */
 static int64_t said_least(const sf_passing *passing, int64_t usual)
 {
     double said = passing->options[0];

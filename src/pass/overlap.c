@@ -1,16 +1,19 @@
-/* A product and its collective in chunks, so that both run at once: what one chunk has made is sent while the next is computed
- * (collective matmul; asynchronous tensor parallelism). Where a collective follows a product, some rows of which go to each
- * place, the rows of a chunk are reduced when they are there; where a product follows a gather, it begins with the rows that
- * have come.
+/* Splits a product and its collective into chunks, so that they overlap: the result of one chunk is
+ * sent while the next is computed (collective matmul; asynchronous tensor parallelism). If a
+ * collective follows a product, and each rank gets some of its rows, the rows of a chunk are
+ * reduced when they are available; if a product follows a gather, it begins with the rows that have
+ * arrived.
  *
  *     product -- reduce_scatter          product 0 | product 1 | product 2
  *                                        ......... | reduce 0  | reduce 1  | reduce 2
  *
- * Each chunk has rows of every block that the collective deals out, so every element is summed in the order in which it was
- * before: results are the same to the bit. A sum of two is, in any order, so there chunks are rows one behind the other.
+ * Each chunk has rows of every block of the collective, so every element is summed in the same
+ * order as without chunks: results are bitwise equal. A sum of two is, in any order, so there
+ * chunks are contiguous rows.
  *
- * In how many chunks is chosen for each product, by what its pieces and those of the collective take and by what the
- * collective made others wait before; the same number for all of them is tried, too. */
+ * The number of chunks is chosen for each product, by the times of its chunks and those of the
+ * collective and by the exposed time of the collective; one number for all of them is tried,
+ * too. */
 #include <math.h>
 
 #include "base/units.h"
@@ -75,7 +78,8 @@ static bool makes_whole(const sf_program *p, const sf_inst *inst)
     return true;
 }
 
-/* The one that made what the collective takes, where nothing else keeps that from going right behind it. */
+/* The maker of the collective's operand, if no other instruction keeps the collective from
+ * following it directly. */
 static uint32_t product_before(const overlapping *o, uint32_t exchange)
 {
     uint32_t last = 0, buffer = o->p->insts[exchange].in[0].buffer;
@@ -86,7 +90,7 @@ static uint32_t product_before(const overlapping *o, uint32_t exchange)
     return makes && inst->kind == SF_INST_DOT ? last : SF_NONE;
 }
 
-/* Rows of the operand that is cut lie one behind the other, and are those that come. */
+/* Rows of the split operand are contiguous, and are those that the gather receives. */
 static bool takes_rows(const sf_program *p, const sf_inst *product, uint32_t cut, uint32_t buffer)
 {
     const sf_dot *d = product->dot;
@@ -98,7 +102,7 @@ static bool takes_rows(const sf_program *p, const sf_inst *product, uint32_t cut
            !(product->nin > 2 && touches(product->in + 2, product->nin - 2, buffer));
 }
 
-/* The first to read what is gathered. */
+/* The first reader of the gathered tensor. */
 static uint32_t product_behind(const overlapping *o, uint32_t exchange)
 {
     uint32_t buffer = o->p->insts[exchange].out[0].buffer, cut;
@@ -142,8 +146,8 @@ static bool has_chunks(const overlapping *o, const site *s, uint32_t chunks)
     return rows / (s->blocks * chunks) >= LEAST_ROWS;
 }
 
-/* Seconds of the product and of what is waited for of the collective, in so many chunks. What went on beside others before
- * does so still: that much of the collective is for nothing. */
+/* Seconds of the product and of the exposed part of the collective, in so many chunks. The part
+ * that overlapped with other instructions still does: it is free. */
 static double seconds_in(const overlapping *o, const site *s, uint32_t chunks)
 {
     const sf_inst *product = &o->p->insts[s->product], *exchange = &o->p->insts[s->exchange];
@@ -183,7 +187,7 @@ static void choose_chunks(const overlapping *o, site *s, uint32_t wanted)
 
 /* Applying */
 
-/* The instruction as it was, which pieces speak of: lists change. */
+/* The original instruction, to which its chunks refer: lists change. */
 static const sf_inst *keep_inst(sf_program *p, uint32_t index)
 {
     sf_inst *inst = sf_arena_copy(&p->arena, &p->insts[index], sizeof *inst);
@@ -223,7 +227,8 @@ static void put_turn(const overlapping *o, const site *s, const sf_inst *whole, 
     put(o, list, sf_program_add(o->p, &piece));
 }
 
-/* A gather in chunks where it stood, and the product where that did; or both where the product did. */
+/* A gather in chunks in place of the original, and the product in place of its original; or both in
+ * place of the product. */
 static void put_site(const overlapping *o, const site *s, uint32_t index, listing *list)
 {
     const sf_inst *product = index == s->product ? keep_inst(o->p, s->product) : NULL;

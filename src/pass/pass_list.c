@@ -103,7 +103,7 @@ typedef struct reading {
     bool may_load; /* files */
 } reading;
 
-/* Up to the next of a separator; *rest is what is behind it. */
+/* The text up to the next separator; *rest is the text after it. */
 static sf_str take_until(sf_str text, char separator, sf_str *rest)
 {
     size_t length = 0;

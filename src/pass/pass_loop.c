@@ -10,7 +10,7 @@
 #include "prog/check_program.h"
 #include "prog/edit_program.h"
 
-/* Where the places of buffers leave gaps, a pass is told of less memory, and tried again. */
+/* If placement leaves gaps, a pass gets a lower memory limit, and is tried once more. */
 enum { TRIES = 6 };
 
 typedef struct looping {
@@ -22,7 +22,7 @@ typedef struct looping {
     sf_arena scratch; /* of one pass */
 } looping;
 
-/* Which variant of a pass is best, of how much memory it had to be told, and whether it is kept. */
+/* The best variant of a pass, its memory limit, and whether it is kept. */
 typedef struct decision {
     int variant;
     int64_t limit;
@@ -35,7 +35,7 @@ typedef struct attempt {
     int64_t bytes;
 } attempt;
 
-/* What became of a pass. */
+/* The result of a pass. */
 typedef struct result {
     sf_buf note;
     bool kept;
@@ -95,7 +95,7 @@ static void note_lowered(const looping *l, const char *note, sf_pass_outcome *ou
     sf_buf_free(&found.note);
 }
 
-/* What a pass left can be run, and computes what was computed before. */
+/* The rewritten program can be run, and computes the same as before. */
 static sf_status check_left(looping *l, const sf_program_pass *pass)
 {
     sf_program_number(l->p);
@@ -135,7 +135,7 @@ static sf_status try_pass(looping *l, const sf_chosen_pass *chosen, const sf_pro
     return check_left(l, chosen->pass);
 }
 
-/* Whether what a pass left is worth having, over what was there before or another way. */
+/* Whether the rewritten program is better than the original or another variant. */
 static bool is_better(const looping *l, const sf_program_pass *pass, const attempt *a,
                       const attempt *than)
 {
@@ -159,7 +159,7 @@ static attempt measure(const looping *l)
     return a;
 }
 
-/* One variant, told of less memory until it fits; the program is as it left it. */
+/* One variant, with lower memory limits until it fits; the program is as it left it. */
 static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
                              const sf_kept *before, decision *d, sf_buf *note)
 {
@@ -224,8 +224,9 @@ static void note_hidden(const sf_program_pass *pass, double seconds, result *out
                   sf_text_seconds(out->could_hide).at);
 }
 
-/* The best way, or none. One that is no better by lives is none by places either; one that is, and turns out not to be with
- * places, makes room for the next, and in the end for one that is sure. */
+/* The best variant, or none. One that is no better by lives is no better by places either; one that
+ * is better by lives, and not with places, is replaced by the next, and finally by one that is
+ * sure. */
 static sf_status decide(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
                         const sf_kept *before, decision *out, sf_buf *note)
 {
@@ -280,7 +281,7 @@ static bool is_kept_by_force(const sf_pass_list *list)
     return false;
 }
 
-/* The list as a whole: what passes lose that are the ground for others, these must win back. */
+/* The list as a whole: passes that later ones build on may cost time, which these must gain. */
 static bool is_worth_it(const looping *l, const attempt *now, const attempt *was)
 {
     bool fits = now->bytes <= l->limit, fitted = was->bytes <= l->limit;

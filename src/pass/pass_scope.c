@@ -68,7 +68,7 @@ size_t sf_scopes_find(const sf_passing *passing, sf_arena *arena, sf_pass_scope 
 typedef struct finding {
     const sf_program *p;
     uint32_t *writers; /* by buffer: instructions that write it */
-    bool *still;       /* by buffer: what it holds comes from arguments that nothing has written */
+    bool *still;       /* by buffer: it was made from arguments that no instruction has written */
     bool *is_result;
 } finding;
 

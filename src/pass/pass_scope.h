@@ -1,6 +1,5 @@
-/* Scopes: the program of a step, and the bodies in it, each with what it takes where it stands. Passes that move
- * instructions do so within one of them.
- */
+/* Scopes: the program of a step, and the bodies in it, each with the memory of its surroundings.
+ * Passes that move instructions do so within one of them. */
 #ifndef SF_PASS_PASS_SCOPE_H
 #define SF_PASS_PASS_SCOPE_H
 
@@ -10,17 +9,17 @@ typedef struct sf_pass_scope {
     sf_program *program;
     const sf_simulation *sim; /* of one run */
     const int64_t *live;      /* by instruction: bytes of the arena that live then */
-    int64_t
-        base; /* bytes of the device that stand around it: arguments, constants, what the programs
-                                 around it hold meanwhile */
+    /* bytes of the device in use around it: arguments, constants, live buffers of the programs
+     * around it */
+    int64_t base;
     double runs;                  /* in a step */
     sf_program *outer;            /* NULL: it is the step */
     uint32_t inst;                /* of the outer one, whose body it is */
     struct sf_pass_scope *around; /* the scope of the outer one, or NULL */
 } sf_pass_scope;
 
-/* All scopes, bodies before what they are in, of the program as it was profiled; in the arena. Conditions of loops are
- * none. */
+/* All scopes, bodies before the programs that they are in, of the program as it was profiled; in
+ * the arena. Conditions of loops are not among them. */
 size_t sf_scopes_find(const sf_passing *passing, sf_arena *arena, sf_pass_scope **out);
 
 /* Gathers of state that is split: collectives whose operands come from arguments that nothing has written, if need be by
@@ -32,7 +31,7 @@ typedef struct sf_gathers {
 } sf_gathers;
 sf_gathers sf_gathers_find(const sf_program *program, sf_arena *arena);
 
-/* Whether it is a collective that adds up, or combines otherwise, what ranks have. */
+/* Whether it is a collective that combines the operands of ranks. */
 bool sf_inst_reduces(const sf_inst *inst);
 
 /* Bytes that the results of a collective take. */

@@ -1,4 +1,4 @@
-/* What the passes of the list do; each has a file. */
+/* The functions of the passes in the list; each has a file. */
 #ifndef SF_PASS_PASSES_H
 #define SF_PASS_PASSES_H
 
@@ -9,7 +9,7 @@ enum { SF_OFFLOAD_LEAST = 4096 };
 
 sf_status sf_pass_fsdp(sf_passing *passing);
 sf_status sf_pass_prefetch(sf_passing *passing);
-enum { SF_UNSHARD_WAYS = 4 }; /* and as many that look at how long something stands */
+enum { SF_UNSHARD_WAYS = 4 }; /* and as many that consider how long a tensor stays */
 sf_status sf_pass_unshard(sf_passing *passing);
 enum { SF_DEFER_WAYS = 4 };
 sf_status sf_pass_defer_gradient_readers(sf_passing *passing);

@@ -1,11 +1,11 @@
-/* Proactive prefetch (DeepCompile, Algorithm 1): the list is walked from its end, with the gathers that were met so far in
- * hand. They go on upwards as long as memory allows, so many bytes at a time; where it does not, they are put down, and
- * joined. What the paper asks of memory at gathers alone is asked at every instruction: a peak between two of them counts,
- * too.
+/* Proactive prefetch (DeepCompile, Algorithm 1): the list is walked from its end, with the pending
+ * gathers met so far. They move upwards as long as memory allows, up to a number of bytes in a
+ * group; if it does not, they are placed, and joined. The paper checks memory at gathers alone;
+ * this checks it at every instruction: a peak between two of them counts, too.
  *
- * Two ways to put down: all of what is in hand, as in the paper, which makes the largest groups; or only what is needed
- * last, until the rest can go on. Both are tried, with several sizes of a group unless one is said; the simulator
- * chooses. */
+ * Two ways to place: all pending gathers, as in the paper, which makes the largest groups; or only
+ * the one needed last, until the others can move on. Both are tried, with several sizes of a group
+ * unless the option is set; the simulator chooses. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -20,14 +20,14 @@ typedef struct walking {
     const sf_pass_scope *scope;
     int64_t limit, group;
     double alpha;
-    bool all;       /* all of what is in hand is put down at once */
+    bool all;       /* all pending gathers are placed at once */
     uint32_t *hand; /* gathers, the one that is needed last first */
     int64_t *bytes;
     size_t count, from; /* those from `from` on are in hand */
     int64_t held;
 } walking;
 
-/* Puts down what is needed last until so many bytes more can go on; it stands before the instruction. */
+/* Places the gather needed last before the instruction, until so many bytes more can move on. */
 static void put_down(walking *w, int64_t room, uint32_t before)
 {
     size_t end = w->from;
@@ -88,7 +88,7 @@ static void prefetch_scope(const sf_passing *passing, const sf_pass_scope *scope
     *joined += w.placing.joined;
 }
 
-/* All that is gathered in the scopes together, cut in half again and again. */
+/* All gathered bytes in the scopes together, halved repeatedly. */
 static int64_t choose_group(const sf_passing *passing, const sf_pass_scope *scopes, size_t count)
 {
     int64_t total = 0;

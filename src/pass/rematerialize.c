@@ -1,6 +1,7 @@
-/* What rests may also be thrown away, and made again by who made it, right before it is needed: recompute, for the same bytes for
- * which others go to the host. All that he reads must still be there as it was, and stays: arguments that nobody has written
- * by then, and what stands in memory until then anyway. */
+/* A resting buffer may also be dropped, and recomputed by its maker right before its next use, for
+ * the same bytes for which others are copied to the host. All operands of the maker must be
+ * unchanged and in memory then: arguments that were not written by then, and buffers that live
+ * until then in any case. */
 #include "pass/offload.h"
 #include "prog/edit_program.h"
 
@@ -36,7 +37,7 @@ static bool is_written_before(const sf_program *p, uint32_t buffer, uint32_t end
     return false;
 }
 
-/* Whether what the maker reads is there, as it was, before the instruction. */
+/* Whether the maker's operands are unchanged and in memory before the instruction. */
 static bool is_there(const sf_offload *o, uint32_t buffer, uint32_t inst)
 {
     const sf_buffer *b = &o->program->buffers[buffer];

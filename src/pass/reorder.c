@@ -56,7 +56,7 @@ static void put(sf_emission *e, uint32_t inst)
     e->order[e->count++] = inst;
 }
 
-/* What is needed goes first. A stack of its own: chains of what waits can be long. */
+/* Emits dependencies first. A stack of its own: chains of dependencies can be long. */
 static void emit_inst(sf_emission *e, uint32_t inst, uint32_t *stack)
 {
     size_t depth = 0;
@@ -75,7 +75,7 @@ static void emit_inst(sf_emission *e, uint32_t inst, uint32_t *stack)
     }
 }
 
-/* Those that can go because of what was put since `from`, and because of these. */
+/* Emits those that became ready because of emitted ones since `from`, and because of these. */
 static void emit_eager(sf_emission *e, size_t from)
 {
     for (size_t at = from; at < e->count; at++) {

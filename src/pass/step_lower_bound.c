@@ -1,12 +1,13 @@
-/* What a step takes at least, however early its gathers begin (step_lower_bound.h). The list is walked by the clock; nothing that is asked for is
- * more than any order of gathers must give:
+/* A lower bound of a step's time, however early its gathers begin (step_lower_bound.h). The list is
+ * walked by the clock, with conditions that hold in any order of gathers:
  *
- *  - reductions go one behind the other, as if there were no gathers;
- *  - before an instruction begins, its links have brought all that was waited for up to it;
- *  - and the gathers among these one behind the other, each from where there is memory for it by itself, or for one that is
- *    needed later: that may only be too early.
+ *  - reductions follow each other, as if there were no gathers;
+ *  - before an instruction begins, its links have carried all messages that were waited for up to
+ *    it;
+ *  - and the gathers among these follow each other, each from where there is memory for it by
+ *    itself, or for one that is needed later: that may only be too early.
  *
- * Loops that bring what is sent into shape may go anywhere; they are computed, and that is all. */
+ * Loops that reshape operands of messages may be anywhere; only their compute counts. */
 #include <math.h>
 
 #include "pass/gather_placement.h"
@@ -14,7 +15,7 @@
 #include "sim/instruction_work.h"
 #include "sim/links.h"
 
-/* Links, and when what was sent over them has come. */
+/* Links, and when the messages sent over them have arrived. */
 typedef struct lines {
     sf_links links;
     double *end; /* by instruction; 0: it was not sent */
@@ -25,7 +26,7 @@ typedef struct bounding {
     const sf_pass_scope *scope;
     sf_placing placing;
     uint32_t *raisers; /* by event: the instruction */
-    double *seconds;   /* by instruction: what it takes, at least */
+    double *seconds;   /* by instruction: its least time */
     double *start;     /* by instruction: when it begins */
     uint32_t *from;    /* by gather: the instruction before which it may begin */
     lines reductions, gathers, all;
@@ -67,7 +68,7 @@ static void find_places(bounding *b)
         }
 }
 
-/* What an instruction waits for has come. */
+/* The messages for which an instruction waits have arrived. */
 static double await(bounding *b, const sf_inst *inst, double now)
 {
     const sf_program *p = b->scope->program;
@@ -103,7 +104,7 @@ static double walk(bounding *b)
     return now;
 }
 
-/* What goes beside something computed drags on it, in any order. */
+/* The slowdown of compute by concurrent communication, in any order. */
 static double add_drag(const bounding *b, double least)
 {
     const sf_program *p = b->scope->program;
@@ -116,7 +117,8 @@ static double add_drag(const bounding *b, double least)
     return least + sf_costs_drag(b->passing->costs) * fmax(0, sent - (least - computed));
 }
 
-/* Bytes of a gather take longest alone, and least as part of one of all that go along the same axes. */
+/* Bytes of a gather take longest alone, and least as part of one of all gathers along the same
+ * axes. */
 static double share_of_one(const bounding *b, const sf_inst *gather)
 {
     const sf_program *p = b->scope->program;

@@ -1,11 +1,12 @@
-/* Selective unshard (DeepCompile, section 4.3): the memory that is left keeps what was gathered, so that it need not be
- * gathered again. Within a scope, the backward pass reads what the forward pass gathered. A body that runs again and again
- * reads what was gathered before the loop. What saves most time for a byte that it holds goes first; each is held to the
- * memory at every instruction over which it lives longer.
+/* Selective unshard (DeepCompile, section 4.3): free memory keeps gathered tensors, so that they
+ * need not be gathered once more. Within a scope, the backward pass reads tensors that the forward
+ * pass gathered. A body of a loop reads tensors that were gathered before the loop. The one that
+ * saves most time per byte goes first; each is checked against the memory limit at every
+ * instruction over which it lives longer.
  *
- * Time is that of the collectives, as in the paper, or what is waited for them, with or without what goes before loops, where
- * it is waited for: all ways are tried. Which gathers make the
- * same is told by contents (prog/buffer_content.h). unshard_apply.c does what is decided here. */
+ * Time is that of the collectives, as in the paper, or their exposed time, with or without gathers
+ * before loops, where they are exposed: all ways are tried. Content hashes (prog/buffer_content.h)
+ * determine which gathers make the same. unshard_apply.c applies the decision. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ typedef struct choosing {
     unsharding u;
     sf_content ***contents; /* by scope, of its instructions */
     uint32_t **last;        /* by scope: by buffer, the last that reads it, plus one */
-    int64_t **more; /* by scope: by instruction, bytes that live because of what was chosen */
+    int64_t **more;         /* by scope: by instruction, bytes that live because of the choice */
 } choosing;
 
 static const sf_inst *inst_of(const choosing *c, size_t s, gather_part at)
@@ -27,7 +28,7 @@ static const sf_inst *inst_of(const choosing *c, size_t s, gather_part at)
     return &c->u.scopes[s].program->insts[at.inst];
 }
 
-/* What arguments of a scope hold: of a body, by what stands around it. */
+/* The contents of a scope's arguments: of a body, those of its surroundings. */
 static const sf_content *arguments_of(const choosing *c, const sf_pass_scope *scope)
 {
     if (!scope->outer)
@@ -98,7 +99,7 @@ static void list_candidates(choosing *c, size_t s)
         }
 }
 
-/* What is saved in a step: all but one, of the loop or of each run of the scope. */
+/* The time saved in a step: that of all but one gather, of the loop or of each run of the scope. */
 static double saving_of(const choosing *c, const keeping *k)
 {
     const sf_pass_scope *scope = &c->u.scopes[k->scope];
@@ -156,7 +157,7 @@ static void leave_out(choosing *c, size_t s, gather_part at)
     c->u.dropped++;
 }
 
-/* In other orders, what stands for a short time goes first: it is in the way of fewer. */
+/* In other orders, short-lived tensors go first: they block fewer others. */
 static void price_keeping(const choosing *c, keeping *k)
 {
     uint32_t end = end_of(c, k->scope, k->at[k->count - 1]);
@@ -191,7 +192,7 @@ static void keep_in_scope(choosing *c, const keeping *k)
     }
 }
 
-/* While the loop runs, it is there; what the body had of it is not. */
+/* While the loop runs, it is in memory; the body's own is not. */
 static void add_hoisted(choosing *c, const keeping *k, int64_t sign)
 {
     const sf_pass_scope *scope = &c->u.scopes[k->scope];

@@ -8,7 +8,7 @@ size_t unshard_scope_of(const unsharding *u, const sf_program *program)
     return s;
 }
 
-/* Whether an argument of the body is the same in every turn. */
+/* Whether an argument of the body is the same in every iteration. */
 static bool is_fixed(const sf_inst *loop, uint32_t argument)
 {
     return argument >= loop->nest->noperands || loop->nest->is_fixed[argument];
@@ -24,7 +24,7 @@ static uint32_t writer_of(const sf_program *p, uint32_t buffer, uint32_t before)
     return (uint32_t)p->ninsts;
 }
 
-/* An argument, or what loops make of arguments, all alike in every turn. */
+/* An argument, or a value that loops make of arguments, the same in every iteration. */
 static bool is_same(const unsharding *u, size_t s, const sf_view *view, uint32_t before)
 {
     const sf_pass_scope *scope = &u->scopes[s];
@@ -54,7 +54,7 @@ bool unshard_can_hoist(const unsharding *u, size_t s, gather_part at)
 
 /* Hoisting */
 
-/* What goes before instructions of a program. */
+/* Instructions to insert before others of a program. */
 typedef struct inserting {
     uint32_t *inst, *before;
     size_t count, capacity;
@@ -148,7 +148,7 @@ static void hoist_chosen(unsharding *u, size_t s, inserting *into)
 
 /* Leaving out */
 
-/* Loops that made what only a gather read that is gone. */
+/* Loops whose result only a dropped gather read. */
 static void drop_unread(const unsharding *u, size_t s, const inserting *added, bool *dropped,
                         size_t count)
 {
@@ -187,7 +187,8 @@ static void arrange(unsharding *u, size_t s, size_t count, const inserting *adde
     sf_program_arrange(p, order, at);
 }
 
-/* Bodies stand before what they are in, so numbers of instructions hold until their own scope is arranged. */
+/* Bodies come before the programs that they are in, so numbers of instructions hold until their own
+ * scope is arranged. */
 void unshard_apply(unsharding *u)
 {
     inserting *added = SF_ARRAY(u->arena, u->nscopes, inserting);

@@ -1,4 +1,5 @@
-/* What is gathered once instead of again and again: what the files behind the pass unshard share. */
+/* The state of the pass unshard, which gathers tensors once instead of repeatedly; its files share
+ * it. */
 #ifndef SF_PASS_UNSHARDING_H
 #define SF_PASS_UNSHARDING_H
 
@@ -18,7 +19,7 @@ typedef struct keeping {
     size_t count, capacity;
     int64_t bytes;
     double seconds, saving; /* of all of them together; in a step */
-    double price;           /* what it takes for that: bytes, or bytes for as long as they stand */
+    double price;           /* its cost: bytes, or bytes times the time that they are in memory */
     bool hoists;            /* it can go before the loop whose body the scope is */
     bool chosen;            /* to go there */
 } keeping;
@@ -43,10 +44,12 @@ size_t unshard_some(const sf_passing *passing, uint64_t allowed);
 /* The scope of a program. */
 size_t unshard_scope_of(const unsharding *u, const sf_program *program);
 
-/* Whether what is gathered is the same in every turn of the loop whose body the scope is. */
+/* Whether the gathered tensor is the same in every iteration of the loop whose body the scope
+ * is. */
 bool unshard_can_hoist(const unsharding *u, size_t scope, gather_part at);
 
-/* Does what was chosen: gathers before loops, seen by their bodies; then leaves out what is gone. */
+/* Applies the choice: gathers before loops, visible in their bodies; then drops redundant
+ * instructions. */
 void unshard_apply(unsharding *u);
 
 #endif

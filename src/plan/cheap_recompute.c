@@ -22,7 +22,8 @@ static void find_last_reads(const sf_graph *graph, const sf_uses *uses, sf_light
         }
 }
 
-/* Until when all that the node reads is there, or follows from what is: covered[value] says that of what was made before. */
+/* Until when all operands of the node are available, or follow from available values:
+ * covered[value] is that of earlier values. */
 static uint32_t covered_by_operands(const sf_graph *graph, const sf_node *node, const bool *is_free,
                                     const uint32_t *last_read, const uint32_t *covered)
 {

@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-/* Has the plan do so, in place of what it has; entries are copied, but for those of one chunk. */
+/* Sets these entries in place of those of the plan; they are copied, but for those of one chunk. */
 void sf_plan_co_shard(sf_plan *plan, size_t count, const sf_co_shard *said);
 
 /* By node of the top block: whether it is of that co-shard, by its scope. SF_EUSAGE where its pattern matches no op of the

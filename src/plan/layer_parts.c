@@ -11,7 +11,7 @@ typedef struct cutting {
     const sf_layers *layers;
     const sf_light *light;
     bool *is_inside; /* by node: of a layer */
-    double *widths;  /* by place: bytes that are handed over it, of the run at hand */
+    double *widths;  /* by place: bytes that are handed over it, of the current run */
     sf_layers parts;
 } cutting;
 
@@ -37,7 +37,8 @@ static void hand_on(cutting *c, sf_value value, uint32_t from, uint32_t end)
     c->widths[last] -= bytes;
 }
 
-/* What is made in the run, and what comes into it and ends there: what only goes by is handed over all of it alike. */
+/* Values that are made in the run, and values that enter it and end there: values that only pass
+ * through have the same width everywhere. */
 static void find_run_widths(cutting *c, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i <= end; i++)

@@ -1,6 +1,7 @@
-/* Parts of layers: what lies between the places inside of a layer where the forward pass is narrowest, one product at least in each,
- * such as attention and the feed-forward net behind it; what is light (plan/cheap_recompute.h) makes no place wider. A layer that several passes go through has parts in each of them.
- */
+/* Parts of layers: the nodes between the places inside a layer where the forward pass is narrowest,
+ * at least one product in each, such as attention and the feed-forward net after it; cheap values
+ * (plan/cheap_recompute.h) do not count as width. A layer that several passes go through has parts
+ * in each of them. */
 #ifndef SF_PLAN_LAYER_PARTS_H
 #define SF_PLAN_LAYER_PARTS_H
 

@@ -123,7 +123,7 @@ static uint32_t place_of(const nesting *n, uint32_t node)
     return inner && n->family[inner->id] == n->best[n->outer[node]->id] ? n->place[inner->id] : 0;
 }
 
-/* Which members go on from the one before them: a node of theirs follows from nothing behind that. */
+/* Which members follow the one before them: no node of theirs follows from a later member. */
 static void find_links(nesting *n)
 {
     const sf_graph *graph = n->c->graph;
@@ -147,7 +147,7 @@ static void find_links(nesting *n)
     }
 }
 
-/* By scope: whether layers are not it, but what is counted inside. */
+/* By scope: whether its inner numbered scopes are the layers. */
 static bool *find_split(const nesting *n, uint32_t nscopes)
 {
     enum { FEW_PRODUCTS = 2 };
@@ -241,7 +241,7 @@ double sf_least_width(const sf_graph *graph, const bool *counts, const double *w
         const sf_node *node = sf_top_node(graph, i);
         if (!counts[node->id])
             continue;
-        if (sf_is_product(node->def)) { /* what was seen lies between two */
+        if (sf_is_product(node->def)) { /* products on both sides */
             least = begun && since > 0 && (least == 0 || since < least) ? since : least;
             begun = true;
             since = 0;
@@ -282,7 +282,8 @@ static void find_narrow_layers(finding *c)
         sf_cut_narrow(c->graph, counts, widths, 1.01 * least, 0, top->nnodes, &c->layers);
 }
 
-/* What stands between layers, such as the sums of a residual stream, belongs to the last of those that it reads. */
+/* Nodes between layers, such as the sums of a residual stream, belong to the last layer that they
+ * read. */
 static void find_between(finding *c)
 {
     const sf_block *top = c->graph->top;
@@ -296,7 +297,7 @@ static void find_between(finding *c)
             if (maker && c->layers.of[maker->id] > last)
                 last = c->layers.of[maker->id];
         }
-        if (last < c->layers.count) /* behind the last layer is the loss */
+        if (last < c->layers.count) /* the loss comes after the last layer */
             c->layers.of[node->id] = last;
     }
 }

@@ -32,7 +32,7 @@ static sf_status fail_match(const sf_graph *graph, const char *pattern, sf_arena
                    : sf_hint(diag, "ops are named as layer_0/mlp/up/dot_general, by their scopes");
 }
 
-/* Marks what one pattern matches, in the order of the top block. */
+/* Marks the matches of one pattern, in the order of the top block. */
 static bool mark_matches(const sf_graph *graph, const char *pattern, const char *const *paths,
                          bool *marked)
 {

@@ -1,12 +1,11 @@
-/* Ops that a person names, and their factors.
+/* Ops and factors that the user names.
  *
  *     layer_0                       all ops of the forward pass in that scope
  *     layer_?/mlp/up/dot_general    one op in each of several scopes
  *     layer_0,layer_1               both
  *
- * Patterns match as those of pins do, the scope of an op with its name behind it, or what that is in. Factors go by their
- * letters (ir/factor.h): i, j and k of a product of matrices.
- */
+ * Patterns match as those of pins do, the scope of an op followed by its name, or an outer scope.
+ * Factors go by their letters (ir/factor.h): i, j and k of a product of matrices. */
 #ifndef SF_PLAN_OP_SELECTOR_H
 #define SF_PLAN_OP_SELECTOR_H
 

@@ -224,7 +224,8 @@ static bool *find_read_outside(const sf_graph *graph, const char *scopes, sf_pha
     return outside;
 }
 
-/* What leaves the scopes in a phase, each value by itself; gradients of parameters have names of their own. */
+/* Values that leave the scopes in a phase, each by itself; gradients of parameters have names of
+ * their own. */
 static const sf_named **match_leaving(const sf_names *names, const char *scopes, sf_phase phase,
                                       sf_arena *arena, size_t *count)
 {

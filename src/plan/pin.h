@@ -1,23 +1,23 @@
-/* Pins: what a person says about a split.
+/* Pins: rules of the user about splits.
  *
  *     batch/ids = S(0)@data              its first dimension, over axis data
  *     layer_?/mlp/up/kernel = S(1)@model
- *     layer_?/norm1 = S(1)@model         what is computed in that scope
+ *     layer_?/norm1 = S(1)@model         results of ops in that scope
  *     grad/wte/embedding = R@data        the gradient of a parameter
- *     wte/embedding = !S(1)@model        anything but that
+ *     wte/embedding = !S(1)@model        any other split, or none
  *     wte/embedding = R@*                whole along every axis
  *     wte/embedding = S(0)@*             along one axis at least, and along no other dimension
- *     out:layer_?/attn = R@model         what leaves that scope in the forward pass
- *     back:layer_?/attn = R@model        and in the backward pass: gradients, but not those of parameters
+ *     out:layer_?/attn = R@model         values that leave that scope in the forward pass
+ *     back:layer_?/attn = R@model        and in the backward pass: gradients, but not those of
+ *                                        parameters
  *
- * Behind " # " stand words for people, such as where a schedule says it.
+ * A comment follows " # ", such as the line of a schedule.
  *
  * A pattern has * (any characters, slashes too) and ?. It matches the clean name of an argument
- * (ir/name.h), the scope of a node in the forward phase, or "grad/" and the name of a parameter; the
- * whole of it or its last parts (behind a leading slash, only the whole). A parameter's pin is also one
- * for its optimizer state and its gradient, because their names end alike. Of several pins for one value
- * and axis the first counts.
- */
+ * (ir/name.h), the scope of a node in the forward phase, or "grad/" and the name of a parameter;
+ * the whole of it or its last parts (after a leading slash, only the whole). A parameter's pin is
+ * also one for its optimizer state and its gradient, because their names end alike. Of several pins
+ * for one value and axis the first counts. */
 #ifndef SF_PLAN_PIN_H
 #define SF_PLAN_PIN_H
 
@@ -35,9 +35,9 @@ sf_str sf_pin_axis_name(const char *text);
 /* Puts pins of a person in front of those that the plan has. */
 sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, sf_diag *diag);
 
-/* What values are called, for patterns and for messages. A step has far fewer names than values, and
- * recipes pin by the thousand: patterns are matched with names, and one without * and ? behind a slash is
- * looked up. */
+/* Names of values, for patterns and for messages. A step has far fewer names than values, and
+ * recipes have thousands of pins: patterns are matched with names, and a pattern with a leading
+ * slash and without * and ? is looked up. */
 typedef struct sf_named {
     const char *name;
     sf_value first;
@@ -47,17 +47,17 @@ typedef struct sf_named {
 
 typedef struct sf_names {
     const sf_graph *graph;
-    const char *
-        *values;    /* by value of the step: name of an argument, "grad/..." of a gradient, scope of
-                            what a forward node makes; "" where there is none */
-    bool *is_scope; /* by value: it has no name of its own, but that of a scope, or none */
-    sf_value *same; /* by value: the next of this name, or SF_NONE */
-    sf_named *all;  /* a list */
+    /* by value of the step: name of an argument, "grad/..." of a gradient, scope of a forward
+     * node's result; "" if there is none */
+    const char **values;
+    bool *is_scope;    /* by value: it has no name of its own, but that of a scope, or none */
+    sf_value *same;    /* by value: the next of this name, or SF_NONE */
+    sf_named *all;     /* a list */
     sf_interner index; /* of sf_named, by name */
 } sf_names;
 sf_names sf_names_of(const sf_graph *graph, sf_arena *arena);
 
-/* The value behind `value` of those that the name stands for, or SF_NONE. */
+/* The value of the same name after `value`, or SF_NONE. */
 static inline sf_value sf_named_next(const sf_names *names, const sf_named *named, sf_value value)
 {
     return named->alone ? SF_NONE : names->same[value];

@@ -6,7 +6,7 @@
 
 enum { EVERY_DIM = (1 << SF_MAX_RANK) - 1 };
 
-/* What a pin did to a value. */
+/* The effect of a pin on a value. */
 typedef enum outcome { TAKEN, OVERRULED, UNFIT } outcome;
 
 typedef struct maker {
@@ -235,7 +235,7 @@ static sf_status apply_pin(maker *m, int number)
     return SF_OK;
 }
 
-/* What is fixed along several axes must fit together. */
+/* Fixed shares along several axes must be compatible. */
 static sf_status check_together(const maker *m, sf_value value)
 {
     const sf_rules *rules = m->rules;
@@ -261,7 +261,7 @@ static sf_status check_together(const maker *m, sf_value value)
                    why);
 }
 
-/* Pins behind it may have banned what it needs. */
+/* Later pins may have banned the shares that it needs. */
 static sf_status check_preference(const maker *m, const sf_preference *preference)
 {
     const sf_rules *rules = m->rules;
@@ -304,8 +304,8 @@ static bool has_split(const sf_layout *layout, uint32_t dims, int but)
     return false;
 }
 
-/* Marks the values of wishes that some axis, but for one, grants: where they are made, or to an op that reads
- * what is made. By value, in the arena. */
+/* Marks the values of preferences that some axis, but for one, satisfies: at their maker, or at an
+ * op that reads them. By value, in the arena. */
 static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, sf_arena *arena)
 {
     const sf_graph *graph = rules->graph;
@@ -330,7 +330,7 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
     return granted;
 }
 
-/* The axis that grants the wish when all are asked of `wanted`. */
+/* The axis that satisfies the preference when all its values are `wanted`. */
 static int granting_axis(const sf_rules *rules, const sf_preference *preference, int wanted)
 {
     if (can_grant(rules, preference, wanted))
@@ -405,7 +405,7 @@ static void judge_layout(judge *j, sf_value value, const sf_layout *layout)
     }
 }
 
-/* The maker counts, and so do readers of what is made. */
+/* The maker counts, and so do readers of its results. */
 static void judge_node(judge *j, const sf_node *node)
 {
     const sf_graph *graph = j->rules->graph;

@@ -1,24 +1,25 @@
-/* Rules: what the pins of a person mean on one mesh, tensor by tensor and axis by axis; and whether a plan
- * keeps to them.
+/* Rules: the meaning of the user's pins on one mesh, tensor by tensor and axis by axis; and whether
+ * a plan satisfies them.
  *
  *     R@a        not split along axis a                R@*        nor along any other
  *     !S(d)@a    not along dimension d over a          !S(d)@*    nor over any other axis
- *     S(d)@a     split along d over a                  S(d)@*     over some axis, and along no other dimension
+ *     S(d)@a     split along d over a                  S(d)@*     over some axis, and along no
+ *                other dimension
  *
- * So there are three things: a share that is fixed, dimensions that are banned, and wishes, which some axis
- * must grant. Of an argument a rule says how it stands, and ops may read slices of it; of a value that is
- * made, how it is made and how ops find it. A partial sum is not split. What a value that is made is fixed to
- * must be so at its maker or at one of its readers; where pins match scopes, for one of all their values.
+ * So there are three kinds of rules: a fixed share, banned dimensions, and preferences, which some
+ * axis must satisfy. A rule about an argument is about its layout, and ops may read slices of it; a
+ * rule about a computed value is about its layout at its maker and its readers. A partial sum is
+ * not split. A computed value must have a fixed share at its maker or at one of its readers; if
+ * pins match scopes, one of all their values must.
  *
- * Earlier pins are stronger. One that says nothing, because earlier ones decide otherwise about all that it
- * matches, is an error, and so are pins that cannot hold together.
- */
+ * Earlier pins are stronger. A pin without effect, because earlier ones decide otherwise about all
+ * that it matches, is an error, and so are pins that contradict each other. */
 #ifndef SF_PLAN_PIN_RULES_H
 #define SF_PLAN_PIN_RULES_H
 
 #include "plan/pin.h"
 
-/* What is fixed along one axis, by value of the step. All NULL: nothing is. */
+/* Fixed shares along one axis, by value of the step. All NULL: none. */
 typedef struct sf_fixed {
     int *pin;         /* that fixes the share, or -1 */
     sf_share *shares; /* period 0: the default */
@@ -49,11 +50,12 @@ typedef struct sf_rules {
 sf_status sf_rules_new(const sf_graph *graph, const sf_names *names, const sf_mesh *mesh, int npins,
                        const sf_pin *pins, sf_arena *arena, sf_diag *diag, sf_rules *out);
 
-/* Who grants the wishes: nobody; each that no other axis of the plan grants, the axis at hand; or else, by
+/* Who grants the wishes: nobody; each that no other axis of the plan grants, the current axis; or else, by
  * number, one axis all of them, but for those that do not fit there. */
 enum { SF_GRANT_NONE = -2, SF_GRANT_REST = -1 };
 
-/* What is fixed along the axis, with the wishes that it grants; in the arena, where there are any. */
+/* Fixed shares along the axis, with those of the preferences that it satisfies; in the arena, if
+ * there are any. */
 sf_fixed sf_rules_along(const sf_rules *rules, int axis, int grant, const sf_plan *plan,
                         sf_arena *arena);
 

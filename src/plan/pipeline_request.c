@@ -9,7 +9,7 @@
 /* Stages may take so much longer than they must, to send less. */
 #define TOLERANCE 0.03
 
-/* What a pipeline is made from. */
+/* The inputs of a pipeline. */
 typedef struct asking {
     const sf_graph *graph;
     const sf_spec *spec;
@@ -39,7 +39,7 @@ static double *find_own_times(const asking *a, const double *time)
     return own;
 }
 
-/* So many stages, by what nodes take: `own`. */
+/* So many stages, by the times of nodes: `own`. */
 static sf_stage_request request_of(const asking *a, uint32_t count, const double *own)
 {
     sf_stage_request cut = a->costs->loads ? *a->costs->loads : (sf_stage_request){0};
@@ -96,7 +96,7 @@ static void take_last_round(sf_stage_request *cut, uint32_t rounds, sf_arena *ar
     cut->in_flight = cut->in_flight ? cut->in_flight + last : NULL;
 }
 
-/* Forward passes through the same layers, as many as a group has stages, alike. */
+/* Forward passes through the same layers, as many as a pipeline rank has stages, alike. */
 static sf_status cut_rounds(const asking *a, uint32_t rounds, uint32_t count, sf_diag *diag,
                             uint32_t **forward)
 {

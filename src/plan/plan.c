@@ -10,7 +10,7 @@ static sf_layout *new_layouts(sf_plan *plan, size_t count)
     return SF_ARRAY(&plan->arena, count, sf_layout);
 }
 
-/* `hash` is that of the graph, which takes longer to find than the rest of a plan. */
+/* `hash` is that of the graph, which takes longer to compute than all other fields. */
 sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
 {
     sf_plan *plan = sf_alloc(sizeof *plan);
@@ -122,7 +122,8 @@ void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes)
         plan->predicted->simulated = NULL; /* its programs are others now */
 }
 
-/* Whether the axis splits what does not stand on several groups; or splits it over others than these. */
+/* Whether the axis splits a tensor that is not on several pipeline ranks; or splits it over others
+ * than these. */
 static bool uses_axis(const sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline)
 {
     const sf_block *top = graph->top;
@@ -142,7 +143,7 @@ static bool uses_axis(const sf_plan *plan, const sf_graph *graph, const sf_pipel
     return false;
 }
 
-/* What stands in all groups says nothing of them. */
+/* State on all pipeline ranks has no set. */
 static uint64_t said_groups(const sf_pipeline *pipeline, uint64_t groups)
 {
     return groups == sf_all_groups(pipeline->schedule.pipe.ngroups) ? 0 : groups;

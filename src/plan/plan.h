@@ -1,17 +1,17 @@
 /* The plan: how a step is split, as data.
  *
- * A plan says for every node of the step which layouts its operands must have and which its results
- * have. Everything else follows: a value whose layout differs from what a node wants is resharded on
- * the way (shard/reshard.h), and every rank derives its own program from the plan and its number
+ * A plan gives for every node of the step the layouts of its operands and of its results.
+ * Everything else follows: a value whose layout differs from that of a node's operand is resharded
+ * (shard/reshard.h), and every rank derives its own program from the plan and its number
  * (local/local.h). The layout of a state result is that of the argument it becomes.
  *
- * Beside space it may say something about time: which nodes of the forward pass are computed again, so that their
- * results need not be kept for the backward pass (plan/recompute_clone.h); into how many turns the batch is cut, one behind
- * the other (local/time/microbatches.h); and which groups of ranks run which stages of it, and when (plan/pipeline/pipeline.h).
+ * Beside space it may fix the schedule in time: the nodes of the forward pass that are recomputed,
+ * so that their results need not be kept for the backward pass (plan/recompute_clone.h); the number
+ * of micro-batches (local/time/microbatches.h); and the pipeline ranks that run its stages, and
+ * when (plan/pipeline/pipeline.h).
  *
  * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
- * that are replicated throughout left out. It names the hash of its step and refuses another.
- */
+ * that are replicated throughout left out. It names the hash of its step and refuses another. */
 #ifndef SF_PLAN_PLAN_H
 #define SF_PLAN_PLAN_H
 
@@ -31,17 +31,17 @@ typedef struct sf_pin {
     sf_share share; /* period 0: the default, see shard/layout.h */
 } sf_pin;
 
-/* What else a search looked at. */
+/* Another candidate that a search considered. */
 typedef struct sf_alternative {
     const char *name; /* of a recipe, or "search" */
     const char *mesh; /* "data=2,model=4" */
     double seconds;
     int64_t memory;
     bool fits;
-    bool lowered; /* priced by its program; else an estimate */
+    bool lowered; /* its program was simulated; else an estimate */
 } sf_alternative;
 
-/* Devices of the cluster that a plan leaves idle. */
+/* Devices of the cluster that a plan leaves unused. */
 typedef struct sf_unused_devices {
     const char *nodes; /* "1", "2-4" */
     const char *what;  /* "8 x V100-32GB-SXM2" */
@@ -53,11 +53,11 @@ typedef struct sf_plan_passes {
     const char *list; /* "fsdp,prefetch", or "": they are not */
     const char *
         cluster; /* whose costs passes go by: a name, or its file as text; "": cores of a machine */
-    int64_t memory; /* bytes of a device that there are; 0: what devices of the cluster have */
+    int64_t memory; /* memory of a device, in bytes; 0: that of the cluster's devices */
     bool may_load;  /* who named them may name files; not kept in a plan file */
 } sf_plan_passes;
 
-/* What a search expects of the plan on its cluster (search/price/price.h), in seconds and bytes. */
+/* The predicted costs of the plan on its cluster (search/price/price.h), in seconds and bytes. */
 typedef struct sf_prediction {
     const char *step;    /* the file of a step whose graph does not know it (ir/graph.h), or "" */
     const char *cluster; /* as sf_cluster_open takes it, "" where that is not known */
@@ -72,14 +72,15 @@ typedef struct sf_prediction {
     int64_t memory, limit; /* of a rank: the peak, and the most that was allowed */
     int nalternatives;
     sf_alternative *alternatives; /* the best of each recipe and mesh, the best first */
-    /* What its programs said when it was priced (search/price/price.h), in the arena of the plan; NULL: it was read from a file. */
+    /* The simulation of its programs (search/price/price.h), in the arena of the plan; NULL: it was
+     * read from a file. */
     const struct sf_full_price *simulated;
 } sf_prediction;
 
-/* What is cut in turns inside of each rank, beside the batch. */
+/* A factor other than the batch that each rank computes in chunks. */
 typedef struct sf_co_shard {
-    const char *
-        by; /* the recipe of one axis, or the choice of factors (plan/op_selector.h), that says what */
+    /* the recipe of one axis, or the choice of factors (plan/op_selector.h), that determines it */
+    const char *by;
     const char *in; /* the scope, as patterns of pins; "": everywhere */
     int chunks;     /* 2 or more */
 } sf_co_shard;
@@ -93,19 +94,20 @@ struct sf_plan {
     sf_pin *pins;         /* those that were obeyed, the earlier the stronger */
     int nrules;           /* the first so many are of a person: plan/pin_rules.h holds them */
     sf_layout *arguments; /* by argument of the step */
-    sf_layout *results;   /* by result of the step: what it is returned as */
-    sf_layout *
-        *nodes;  /* by node id: operands, then results; inside of regions NULL, but for what turns
-                                 hold (local/time/microbatches.h) */
-    int *pinned; /* by value of the step: the first pin that matches it, or -1 */
-    const char *recompute; /* how `again` was chosen (plan/recompute_policy.h), or "" */
-    bool *recomputed;      /* by node: it is computed again for later phases; NULL: none is */
-    bool *
-        recomputed_per_part; /* by node, of those: and again for its own part of a layer (plan/recompute_clone.h); NULL: none is */
-    int micro_batches;       /* turns that the batch is cut into; 0 or 1: none */
+    sf_layout *results;   /* by result of the step: its layout */
+    /* by node id: operands, then results; inside of regions NULL, but for loops over
+     * micro-batches (local/time/microbatches.h) */
+    sf_layout **nodes;
+    int *pinned;           /* by value of the step: the first pin that matches it, or -1 */
+    const char *recompute; /* how `recomputed` was chosen (plan/recompute_policy.h), or "" */
+    bool *recomputed;      /* by node: it is recomputed for later phases; NULL: none is */
+    /* by node, of those: and once more for its own part of a layer (plan/recompute_clone.h);
+     * NULL: none is */
+    bool *recomputed_per_part;
+    int micro_batches; /* 0 or 1: the batch is not split */
     int nco_shards;
-    sf_co_shard *
-        co_shards; /* what of the rest is cut in turns, inside of those of the batch (plan/co_shard.h) */
+    sf_co_shard
+        *co_shards; /* other factors in chunks, inside of the micro-batches (plan/co_shard.h) */
     sf_pipeline *pipeline; /* or NULL: each rank has a part in every node */
     sf_plan_passes passes;
     sf_kernel_choice kernels; /* that programs of ranks have, */
@@ -118,13 +120,14 @@ struct sf_plan {
 /* All replicated. */
 sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh);
 
-/* The same for a graph that stands for the step of that hash. */
+/* The same for a graph that is equivalent to the step of that hash. */
 sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash);
 
-/* The same layouts, and the same in time; pins, recipe and prediction stay behind. */
+/* The same layouts, micro-batches, recompute and pipeline; pins, recipe and prediction are not
+ * copied. */
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
-/* In how many turns the one is, and by which passes it is rewritten, the other is as well. */
+/* Copies the number of micro-batches, and the passes. */
 void sf_plan_copy_microbatches(const sf_plan *from, sf_plan *to);
 
 /* Scopes whose loops are compiled, a line each, or NULL; copied. */
@@ -136,10 +139,10 @@ void sf_plan_copy_loops(const sf_plan *from, sf_plan *to);
 /* Says to a graph that is made for the plan which kernels and compiled loops its program has. */
 void sf_plan_apply_loops(const sf_plan *plan, sf_graph *graph);
 
-/* What the one computes again, the other does as well; both are for the graph. */
+/* Copies the choice of recomputed nodes; both are for the graph. */
 void sf_plan_copy_recompute(const sf_plan *from, const sf_graph *graph, sf_plan *to);
 
-/* Has the programs of the plan rewritten; what is said is copied. */
+/* Sets the passes over the programs of the plan; they are copied. */
 void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes);
 
 /* Puts the plan in stages along an axis of its mesh, along which nothing is split: the pipeline is that of the graph,
@@ -154,7 +157,7 @@ void sf_plan_forget_axis(sf_plan *plan, const sf_graph *graph, int axis);
 int sf_plan_groups(const sf_plan *plan);
 int sf_plan_group_rank(const sf_plan *plan, int group);
 
-/* Groups of a pipeline stand along the axis. */
+/* Pipeline ranks are along the axis. */
 bool sf_plan_pipes(const sf_plan *plan, int axis);
 
 /* SF_EUSAGE where the plan is for another step. Hashes the graph. */
@@ -163,8 +166,8 @@ sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *di
 /* The layout that a value is made with. */
 const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_value value);
 
-/* JSON. `file` is where it goes, "-" for standard output: from there, step and cluster are found again. NULL: where they
- * are is left out, so that equal plans have equal texts. */
+/* JSON. `file` is the destination, "-" for standard output: the paths of step and cluster are
+ * relative to it. NULL: these are left out, so that equal plans have equal texts. */
 void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file, sf_buf *out);
 
 /* Reading checks everything that can be checked without the op table: names, numbers of operands, that layouts fit

@@ -17,11 +17,11 @@ typedef struct walk {
     uint32_t *step_of; /* by node: its step */
     uint32_t *step_of_reshard;
     size_t step_of_reshard_capacity;
-    uint32_t *after; /* by step: the step behind which it stands, in the end */
+    uint32_t *after; /* by step: the step after which it is finally placed */
     size_t behind_capacity;
-    sf_phase phase; /* of what is being walked */
+    sf_phase phase; /* of the current node */
     uint32_t node;
-    sf_status status; /* of what its regions read */
+    sf_status status; /* of the values that its regions read */
 } walk;
 
 /* Versions */
@@ -51,7 +51,7 @@ static uint32_t add_reshard_step(walk *w, bool is_reshard, uint32_t index)
     return at;
 }
 
-/* To stand behind what makes its operand, in the phase of that. */
+/* Moves it to right after its operand's maker, in the phase of that. */
 static void move_up(walk *w, uint32_t step, sf_resharding *reshard)
 {
     const sf_value_version *from = &w->out->versions[w->out->versions[reshard->from].same];
@@ -74,7 +74,7 @@ static uint32_t add_reshard(walk *w, uint32_t from, const sf_move *reshard)
     double made = sf_shard_bytes(type, m->versions[m->made[value]].layout, mesh);
     double before = sf_shard_bytes(type, m->versions[from].layout, mesh);
     double after = sf_shard_bytes(type, &reshard->after, mesh);
-    /* A larger piece than the one made, a gathered parameter, is not kept from phase to phase. */
+    /* A layout larger than the one made, a gathered parameter, is not kept between phases. */
     int phase = after <= made ? ANY_PHASE : (int)w->phase;
     if (sf_group_size(mesh, reshard->axes) == 1) {
         uint32_t alias = add_version(w, value, &reshard->after, phase, m->versions[from].reshard);
@@ -113,7 +113,7 @@ static sf_status fail_to_move(walk *w, sf_value value, const sf_layout *to)
     return status;
 }
 
-/* The value in that layout, moved if need be. */
+/* The value in that layout, resharded if necessary. */
 static sf_status want_version(walk *w, sf_value value, const sf_layout *layout, uint32_t *out)
 {
     const sf_type *type = sf_type_of(w->graph, value);
@@ -151,7 +151,7 @@ static sf_status read_version(walk *w, sf_value value, const sf_layout *layout)
     return SF_OK;
 }
 
-/* What regions see of the top block is whole. */
+/* Values of the top block are whole in regions. */
 static void read_captured(void *context, sf_value value)
 {
     static const sf_layout replicated;
@@ -195,7 +195,7 @@ static sf_status walk_step(walk *w)
     return SF_OK;
 }
 
-/* Steps in their final order: a counting sort, which keeps those behind one step in order. */
+/* Steps in their final order: a counting sort, which keeps those after one step in order. */
 static void sort_steps(walk *w)
 {
     sf_reshards *m = w->out;
@@ -249,7 +249,7 @@ static bool is_alike(const sf_reshards *m, const sf_resharding *a, const sf_resh
            sf_type_of(m->graph, a->value)->dtype == sf_type_of(m->graph, b->value)->dtype;
 }
 
-/* The last open bucket of the move's kind with room for it, or a new one. */
+/* The last open bucket of the reshard's kind with room for it, or a new one. */
 static uint32_t find_bucket(filling *f, const sf_resharding *reshard, double bytes)
 {
     sf_reshards *m = f->m;
@@ -297,7 +297,7 @@ static void fill_buckets(sf_reshards *m, sf_arena *arena, sf_arena *scratch)
     }
 }
 
-/* Room for a plan that moves nothing, so that little is copied. */
+/* Room for a plan without reshards, so that little is copied. */
 static void reserve_reads(walk *w)
 {
     sf_reshards *m = w->out;

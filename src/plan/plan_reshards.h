@@ -1,16 +1,17 @@
-/* The moves of a plan: which values go from one layout into another, where, and in which collectives. The local
- * graph of a rank (local/local.h) is made from them, and estimates count them; nobody else decides what is moved.
+/* The reshards of a plan: which values go from one layout into another, where, and in which
+ * collectives. The local graph of a rank (local/local.h) is made from them, and estimates count
+ * them; there is no other place where resharding is decided.
  *
- * A value that several nodes want in another layout is moved once, or, where it then is larger than as it was made,
- * a gathered parameter, once for each phase, so that it need not be kept. Reductions, and what gathers a result of
- * the step, start early: right behind what makes their operand, in the phase of that, so that they go on beside what
- * follows. All other moves stand before who wants them first. Collectives of a kind that nothing reads in between go
- * together, in buckets: a message for each bias would cost little but its latency.
+ * A value that several nodes want in another layout is resharded once, or, if it then is larger
+ * than it was made (a gathered parameter), once for each phase, so that it need not be kept.
+ * Reductions, and gathers of results of the step, start early: right after their operand's maker,
+ * in the phase of that, so that they overlap with later nodes. All other reshards come before their
+ * first reader. Collectives of a kind between which no result is read are combined in buckets: a
+ * message for each bias would cost little but its latency.
  *
- *     value ── versions: as made, then moved
- *       version ── layout; the move that makes it
- *     steps ── nodes of the top block and moves, in the order in which a rank comes to them
- */
+ *     value ── versions: as made, then resharded
+ *       version ── layout; the reshard that makes it
+ *     steps ── nodes of the top block and reshards, in a rank's order */
 #ifndef SF_PLAN_PLAN_RESHARDS_H
 #define SF_PLAN_PLAN_RESHARDS_H
 
@@ -23,7 +24,7 @@ enum { SF_BUCKET_BYTES = 8 << 20 };
 
 typedef struct sf_value_version {
     sf_value value;
-    const sf_layout *layout; /* in the plan, or with the moves */
+    const sf_layout *layout; /* in the plan, or with the reshards */
     int phase;               /* the only one that may use it, or -1 */
     uint32_t reshard;        /* that makes it; SF_NONE: as made */
     uint32_t same; /* the version that it is, where only axes of one rank differ; else itself */
@@ -38,18 +39,18 @@ typedef struct sf_resharding {
     uint32_t from, to; /* versions */
     uint32_t wanted;   /* the node that first wants it; SF_NONE: it is for a result of the step */
     uint32_t bucket;   /* of a reduction or a gather, else SF_NONE */
-    double before, after; /* bytes of a rank's piece */
+    double before, after; /* bytes of a rank's shard */
 } sf_resharding;
 
 typedef struct sf_bucket {
-    uint32_t count, last; /* moves, and the last of them */
+    uint32_t count, last; /* reshards, and the last of them */
     double bytes;
 } sf_bucket;
 
-/* A node, or a move. */
+/* A node, or a reshard. */
 typedef struct sf_step_item {
     bool is_reshard;
-    uint32_t index; /* node id, or move */
+    uint32_t index; /* node id, or reshard */
 } sf_step_item;
 
 typedef struct sf_reshards {
@@ -62,8 +63,8 @@ typedef struct sf_reshards {
     size_t nreshards, move_capacity;
     sf_bucket *buckets;
     size_t nbuckets, bucket_capacity;
-    /* What nodes read: versions reads[first_read[id]] and on, the operands, then what their regions see;
-     * nreads[id] of them. */
+    /* Operands of nodes: versions reads[first_read[id]] and on, the operands, then the values that
+     * their regions read; nreads[id] of them. */
     uint32_t *reads, *first_read, *nreads;
     size_t read_count, read_capacity;
     uint32_t *results; /* by result of the step: version */
@@ -75,14 +76,14 @@ typedef struct sf_reshards {
 sf_status sf_reshards_of(const sf_graph *graph, const sf_plan *plan, sf_arena *arena, sf_diag *diag,
                          sf_reshards **out);
 
-/* It comes after what makes its operand, else before who wants it. */
+/* It comes after its operand's maker, else before its first reader. */
 static inline bool sf_starts_early(const sf_resharding *reshard)
 {
     return sf_move_reduces(reshard->kind) ||
            (reshard->kind == SF_RESHARD_GATHER && reshard->wanted == SF_NONE);
 }
 
-/* Bytes of a rank's piece before it or after it, whichever are more. */
+/* Bytes of a rank's shard before it or after it, whichever are more. */
 static inline double sf_larger_shard(const sf_resharding *reshard)
 {
     return reshard->before > reshard->after ? reshard->before : reshard->after;

@@ -49,8 +49,8 @@ static const applied *apply_op(propagation *c, const sf_op *op)
     return a;
 }
 
-/* Layers repeat what they do, so there are few different ones. One with regions is like no other; of those that are settled nobody
- * asks how they could run. */
+/* Layers repeat, so there are few different nodes. A node with regions equals no other; the
+ * strategies of settled nodes are not needed. */
 static void apply_ops(propagation *c)
 {
     const sf_graph *graph = c->graph;
@@ -116,7 +116,7 @@ static sf_status pin_value(propagation *c, const sf_names *names, int number, sf
                    pin->text, names->values[value], sf_type_text(type, text), why);
 }
 
-/* What rules fix. Their pins come first, so numbers agree. */
+/* Fixed shares of rules. Their pins come first, so numbers agree. */
 static sf_status obey_rules(propagation *c, const sf_names *names)
 {
     c->fixed = sf_rules_along(&c->rules, c->axis, c->grant, c->plan, &c->arena);
@@ -153,7 +153,8 @@ static void begin_axis(propagation *c)
     c->held = SF_ARRAY(&c->arena, nvalues, held *);
 }
 
-/* A split that spread to an argument may be one that an axis before has taken: then it is of what that left, or none. */
+/* A split that propagated to an argument may be one that an earlier axis has taken: then it is of
+ * the remaining part, or none. */
 static sf_share share_of_argument(const propagation *c, sf_value argument)
 {
     const sf_layout *earlier = made_as(c, argument);
@@ -213,7 +214,7 @@ static void forget_layouts(propagation *c)
     }
 }
 
-/* Wishes may come true by what the other pins lead to; if not, the first axis that can is asked. */
+/* Preferences may be satisfied by the other pins; if not, the first possible axis is chosen. */
 static sf_status complete_preferences(propagation *c, const sf_names *names)
 {
     int broken = 0;
@@ -263,7 +264,7 @@ sf_status sf_plan_propagate_chosen(const sf_graph *graph, sf_plan *plan, size_t 
 
 /* Given ends */
 
-/* What flows through a loop, what it is only given, and what it takes or makes in slices. */
+/* Carried values of a loop, invariant ones, and those that it takes or makes in slices. */
 enum { FLOWS, GIVEN, SCANNED };
 
 /* Whether all that read the value take, or put in, slices of it; and some do. */
@@ -299,7 +300,7 @@ static void propagate_given(propagation *c, int kind)
     propagate_splits(c);
 }
 
-/* From the nodes that are settled to what they read and to who reads them. */
+/* From the settled nodes to their operands and readers. */
 static void propagate_settled(propagation *c)
 {
     const sf_block *top = c->graph->top;

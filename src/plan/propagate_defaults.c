@@ -1,4 +1,4 @@
-/* What no split has reached. */
+/* Defaults for values that no split has reached. */
 #include "op/control/scanned.h"
 #include "plan/propagation.h"
 
@@ -101,8 +101,9 @@ static void pass_partials(propagation *c, const sf_node *node)
     }
 }
 
-/* What a loop takes slice by slice, such as the parameters of its layers, or makes so, such as their gradients, stays
- * in the pieces that it is said to be wanted in: each turn gathers, or reduces, its own slice. */
+/* A tensor that a loop reads slice by slice, such as the parameters of its layers, or writes so,
+ * such as their gradients, keeps its sharded layout: each iteration gathers, or reduces, its own
+ * slice. */
 static void keep_scanned(propagation *c, const sf_node *node, uint32_t operand)
 {
     sf_layout *layouts = c->plan->nodes[node->id];
@@ -120,8 +121,8 @@ static void keep_scanned(propagation *c, const sf_node *node, uint32_t operand)
         layouts[node->noperands + operand].axes[c->axis] = share;
 }
 
-/* Also where a split has spread to the node: reducing its partial operands to that split would take a
- * collective for each, behind it one is enough. */
+/* Also if a split has propagated to the node: to reduce its partial operands to that split would
+ * take a collective for each, after it one is enough. */
 static void choose_rest_of(propagation *c, const sf_node *node)
 {
     sf_strategy strategy = {.kind = SF_RUN_WHOLE};
@@ -138,7 +139,7 @@ static void note_partial(const propagation *c, sf_value value)
     c->is_partial[value] = made_as(c, value)->axes[c->axis].kind == SF_PARTIAL;
 }
 
-/* What is partial is noted once by who makes it: its readers would look for that all over the plan. */
+/* Partial values are marked once at their maker: their readers would search the whole plan. */
 void choose_rest(propagation *c)
 {
     const sf_block *top = c->graph->top;

@@ -1,4 +1,5 @@
-/* Ops that are chosen; pinned splits: the products that they decide, and where they begin to spread. */
+/* Seeds of sharding propagation: chosen ops, and pinned splits: the products that they decide, and
+ * where they begin to propagate. */
 #include "ir/name.h"
 #include "plan/propagation.h"
 
@@ -61,8 +62,8 @@ void propagate_pin(propagation *c, int pin)
     propagate_splits(c);
 }
 
-/* A product that has the pinned split as a batch dimension is run so at once: each rank then multiplies
- * with what it holds, and only the other operand moves. */
+/* A product that has the pinned split as a batch dimension is run so at once: each rank then
+ * multiplies its shard, and only the other operand is resharded. */
 static void hold_product(propagation *c, const sf_node *node, uint32_t tensor, sf_share share,
                          sf_value pinned)
 {

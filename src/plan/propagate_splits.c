@@ -1,4 +1,4 @@
-/* Splits spread from op to op. */
+/* Splits propagate from op to op. */
 #include "plan/propagation.h"
 
 /* The layouts of a value or an operand as far as earlier axes go. */
@@ -61,7 +61,7 @@ void choose_strategy(propagation *c, const sf_node *node, sf_strategy strategy)
     }
 }
 
-/* Lets the splits of a chosen node's tensors spread. */
+/* Propagates the splits of a chosen node's tensors. */
 void propagate_from(propagation *c, const sf_node *node)
 {
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {

@@ -1,10 +1,9 @@
-/* Completion while it goes on: what the files behind plan/propagate.h share.
+/* The state of sharding propagation, which the files of plan/propagate.h share.
  *
- *     propagate.c  pins, axis by axis; regions, whose ends are given
- *     propagate_seeds.c      products that a pin decides
+ *     propagate.c           pins, axis by axis; regions, whose ends are given
+ *     propagate_seeds.c     products that a pin decides
  *     propagate_splits.c    splits, from op to op
- *     propagate_defaults.c      what no split has reached: constants, and partial sums
- */
+ *     propagate_defaults.c  values that no split has reached: constants, and partial sums */
 #ifndef SF_PLAN_PROPAGATION_H
 #define SF_PLAN_PROPAGATION_H
 
@@ -14,7 +13,7 @@
 #include "plan/propagate.h"
 #include "shard/strategy.h"
 
-/* What is known of an op before any axis is looked at. */
+/* Facts about an op that do not depend on the axis. */
 typedef struct applied {
     sf_op op;
     sf_factoring factoring;
@@ -40,9 +39,9 @@ typedef struct propagation {
     sf_rules rules;
     int grant; /* of wishes, see plan/pin_rules.h */
 
-    int axis, parts;  /* of the axis at hand: */
+    int axis, parts;  /* of the current axis: */
     sf_fixed fixed;   /* by rules */
-    sf_share *shares; /* by value: what it should be, where `known` */
+    sf_share *shares; /* by value: its share, where `known` */
     bool *known;
     int *pin;         /* by value: the pin that `shares` is from, or -1 */
     sf_value *of_pin; /* by pin: the values that are split by it, as a list, */
@@ -64,13 +63,14 @@ sf_layout *made_as(const propagation *c, sf_value value);
 bool share_fits_value(const propagation *c, const sf_layout *earlier, const sf_type *type,
                       sf_share share, char *why);
 
-/* Says what a value should be, unless that is known; a split will spread. */
+/* Sets the share of a value, unless that is known; a split will propagate. */
 void know_share(propagation *c, sf_value value, sf_share share);
 
 bool strategy_fits(const propagation *c, const sf_node *node, const sf_strategy *strategy);
 void choose_strategy(propagation *c, const sf_node *node, sf_strategy strategy);
 
-/* Lets the splits of a chosen node's tensors spread; of one tensor through a transparent node; all that are queued. */
+/* Propagates the splits of a chosen node's tensors; of one tensor through a transparent node; all
+ * that are queued. */
 void propagate_from(propagation *c, const sf_node *node);
 void pass_through(propagation *c, const sf_node *node, uint32_t tensor, sf_share share);
 void propagate_splits(propagation *c);

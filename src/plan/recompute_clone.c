@@ -15,7 +15,7 @@ bool sf_can_recompute(const sf_graph *graph, const sf_node *node)
            !sf_is(node, SF_OP_OPTIMIZATION_BARRIER) && !sf_node_has_effect(graph, node);
 }
 
-/* A kept value, handed to twins in one layout. */
+/* A kept value, passed to clones in one layout. */
 typedef struct handed {
     sf_layout layout;
     sf_value value;
@@ -25,23 +25,23 @@ typedef struct handed {
 typedef struct cloning {
     const sf_graph *from;
     const sf_plan *plan;
-    const bool *recomputed; /* by node of the step: it has a twin, */
+    const bool *recomputed; /* by node of the step: it has a clone, */
     const bool
         *recomputed_per_part; /* and where that is wanted on the way to others, one more; or NULL */
     sf_graph *to;
     sf_plan *out;        /* once all nodes are there */
-    sf_arena arena;      /* of what follows */
+    sf_arena arena;      /* of the following */
     sf_value *map;       /* by value of the step: itself */
-    sf_value *clones;    /* by value of the step: its twin, or SF_NONE; */
+    sf_value *clones;    /* by value of the step: its clone, or SF_NONE; */
     sf_value *passing;   /* and that on the way to others, of nodes that are `twice` */
     handed **kept;       /* by value of the step; */
-    handed **inner;      /* and for twins of nodes that are `twice` */
-    uint32_t *place;     /* by node of the step: where it stands in the top block */
+    handed **inner;      /* and for clones of nodes that are recomputed per part */
+    uint32_t *place;     /* by node of the step: its place in the top block */
     uint32_t *node_of;   /* as in sf_recomputed_step */
     sf_layout **layouts; /* by node of `to` */
     size_t count, node_capacity, layout_capacity;
-    uint32_t *
-        wanted; /* twins that are to be made: twice the place of the node, plus one on the way to others */
+    uint32_t
+        *wanted; /* clones to make: twice the place of the node, plus one for intermediate clones */
     size_t nwanted, wanted_capacity;
     sf_phase phase; /* of who wants them */
 } cloning;
@@ -70,9 +70,9 @@ static bool is_twice(const cloning *t, const sf_node *node)
     return t->recomputed_per_part && t->recomputed_per_part[node->id] && t->recomputed[node->id];
 }
 
-/* Twins */
+/* Clones */
 
-/* What is there for twins, behind a barrier: a kept value, or a twin. */
+/* The value that clones read, after a barrier: a kept value, or a clone. */
 static sf_value hand_over(cloning *t, handed **list, sf_value value, sf_value there,
                           const sf_layout *layout)
 {
@@ -126,7 +126,8 @@ static sf_block **clone_regions(cloning *t, const sf_node *node)
     return regions;
 }
 
-/* Twins of this value for who is made for later phases, or passes something on: where they are noted. NULL: it is kept. */
+/* Clones of this value for later phases, or for other parts: where they are noted. NULL: it is
+ * kept. */
 static sf_value *clone_of(const cloning *t, sf_value value, bool passes)
 {
     const sf_node *maker = sf_maker(t->from, value);
@@ -135,7 +136,8 @@ static sf_value *clone_of(const cloning *t, sf_value value, bool passes)
     return passes && is_twice(t, maker) ? &t->passing[value] : &t->clones[value];
 }
 
-/* Whether what the twin reads of nodes that are `twice` passes by: only twins of their own part are made from what stays. */
+/* Whether the clone reads intermediate clones of nodes that are recomputed per part: only clones of
+ * their own part are made from kept values. */
 static bool reads_passing(const cloning *t, const sf_node *node, bool passes)
 {
     return passes || !is_twice(t, node);
@@ -250,7 +252,8 @@ static sf_plan *carry_plan(const cloning *t)
     return out;
 }
 
-/* What another stage of a pipeline reads is there, where it came: who reads it keeps it, and does not have it sent again. */
+/* A value that another stage of a pipeline reads is kept where it was received: its reader does not
+ * have it sent once more. */
 static const bool *find_again(const sf_graph *graph, const sf_plan *plan, sf_arena *arena)
 {
     bool *recomputed = sf_arena_copy(arena, plan->recomputed, graph->nnodes * sizeof *recomputed);

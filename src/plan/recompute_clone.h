@@ -1,31 +1,33 @@
-/* Recompute: the step with parts of its forward pass computed again, where the backward pass reads them.
+/* Recompute (rematerialisation): the step with parts of its forward pass computed once more, where
+ * the backward pass reads them.
  *
- * A node that the plan marks (sf_plan.again) has a twin: the same op on the same operands, which later phases read
- * instead of it. Twins of what a twin reads come before it; what is not marked is kept, and is read through a barrier,
- * so that nobody finds the two to be equal and computes them once. Each twin stands right before the first who wants
- * it. So what is recomputed is an ordinary step, and all that is known of steps (moves, local graphs, lowering,
- * checks) holds for it. Random bits follow from a key, so twins draw the same.
+ * A node that the plan marks (sf_plan.recomputed) has a clone: the same op on the same operands,
+ * which later phases read instead of it. Clones of a clone's operands come before it; unmarked
+ * values are kept, and are read through a barrier, so that common subexpressions are not merged.
+ * Each clone comes right before its first reader. So the result is an ordinary step, and all later
+ * stages (reshards, local graphs, lowering, checks) treat it as one. Random bits follow from a key,
+ * so clones draw the same.
  *
- * A node that the plan marks as well to be computed `twice` has two: what a twin that is made once reads of it only passes by, and
- * what the backward pass reads, and what leads to that through other such nodes, is made from what stays, through barriers
- * again. So of a chain of parts, that which leaves each is made first, for all of them, and the rest where it is wanted:
+ * A node that the plan marks as recomputed per part as well has two clones: an intermediate one,
+ * for clones of other parts, and one for the backward pass, which is made from kept values, through
+ * barriers. So of a chain of parts, the outputs of each are recomputed first, for all of them, and
+ * the inner nodes where they are needed:
  *
- *     kept ──> passing ──> once ──> passing ──> once ──> ...     then, for each part, the last first:
- *                            └─barrier─> twin ──> backward
+ *     kept ──> inner ──> output ──> inner ──> output ──> ...     then, for each part, the last first:
+ *                            └─barrier─> clone ──> backward
  *
  *     kept ──> node ──> ... forward            kept ──> node ──> ...
- *                └────────────> backward  ==>    └─barrier─> twin ──> backward
- */
+ *               └────────────> backward  ==>    └─barrier─> clone ──> backward */
 #ifndef SF_PLAN_RECOMPUTE_CLONE_H
 #define SF_PLAN_RECOMPUTE_CLONE_H
 
 #include "plan/plan.h"
 
-/* Whether a node may be marked: it is of the forward pass, and to run it twice does nothing but take time. A loop may be,
- * as a whole. */
+/* Whether a node may be marked: it is of the forward pass, and a second run has no effect but its
+ * time. A loop may be, as a whole. */
 bool sf_can_recompute(const sf_graph *graph, const sf_node *node);
 
-/* The step with twins, and the plan for it: twins have the layouts of what they are twins of. */
+/* The step with clones, and the plan for it: clones have the layouts of their originals. */
 typedef struct sf_recomputed_step {
     sf_graph *graph;
     sf_plan *plan;
@@ -37,7 +39,7 @@ typedef struct sf_recomputed_step {
 sf_recomputed_step sf_recompute_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool);
 void sf_recomputed_step_free(sf_recomputed_step *recomputed_step);
 
-/* What a value of the step with twins is in the step; SF_NONE where it is nothing there. */
+/* The original in the step of a value of the step with clones; SF_NONE if it has none. */
 sf_value sf_recomputed_of(const sf_graph *graph, const sf_recomputed_step *recomputed_step,
                           sf_value value);
 

@@ -26,10 +26,11 @@ typedef struct choosing {
     sf_layers layers;
     sf_light light;
     uint32_t group; /* layers that are taken together */
-    bool in_parts;  /* each is computed again in parts */
+    bool in_parts;  /* each is recomputed in parts */
 } choosing;
 
-/* Part of it would have to be sent again. Along an axis of one rank there is nobody to send to. */
+/* A partial result would have to be reduced once more. Along an axis of one rank there is no
+ * communication. */
 static bool is_partial(const choosing *c, const sf_node *node)
 {
     const sf_mesh *mesh = &c->plan->mesh;
@@ -41,7 +42,8 @@ static bool is_partial(const choosing *c, const sf_node *node)
     return false;
 }
 
-/* A loop takes long, and what it makes is mostly all that its backward pass reads: only the text may want it. */
+/* A loop takes long, and its backward pass mostly reads all its results: only the text may request
+ * it. */
 static bool can_be_recomputed(const choosing *c, const sf_node *node)
 {
     return sf_can_recompute(c->graph, node) && !c->is_fixed[node->id] && !is_partial(c, node) &&
@@ -76,9 +78,10 @@ static void mark_layers(choosing *c)
     }
 }
 
-/* Of a layer that is computed again in parts, what leaves a part stays until the backward pass has gone through the layer; the rest
- * is made on the way to that, and once more where the backward pass goes through its part. The last part, which nothing that
- * is marked leaves, is on the way to nothing. */
+/* Of a layer that is recomputed in parts, the outputs of a part stay until the backward pass has
+ * gone through the layer; inner nodes are computed on the way to these, and once more when the
+ * backward pass goes through their part. The last part, whose outputs are not marked, is not on the
+ * way to others. */
 static void mark_parts(choosing *c)
 {
     const sf_block *top = c->graph->top;
@@ -101,7 +104,7 @@ static void mark_parts(choosing *c)
     }
 }
 
-/* Whether a later phase reads the node, or what it makes is read by a twin. */
+/* Whether a later phase reads the node, or a clone reads its results. */
 static bool is_wanted(const choosing *c, const sf_node *node)
 {
     bool is_wanted = false;
@@ -117,8 +120,8 @@ static bool is_wanted(const choosing *c, const sf_node *node)
     return is_wanted;
 }
 
-/* What no later phase asks for has no twin: forward passes without a backward pass, what is made for other layers alone. Who reads a
- * node comes after it. */
+/* A node that no later phase needs has no clone: forward passes without a backward pass, and values
+ * that only other layers read. Readers of a node come after it. */
 static void drop_unwanted(choosing *c)
 {
     const sf_block *top = c->graph->top;
@@ -132,7 +135,7 @@ static void drop_unwanted(choosing *c)
     }
 }
 
-/* What the text computes again. */
+/* Nodes that the text recomputes. */
 static sf_status mark_as_text(choosing *c)
 {
     const sf_block *top = c->graph->top;
@@ -229,7 +232,7 @@ static sf_status mark_cheap(choosing *c)
     return SF_OK;
 }
 
-/* Within layers as by layer, what is cheap elsewhere. */
+/* Inside layers as by layer, elsewhere as by cheap. */
 static sf_status mark_fully(choosing *c)
 {
     const sf_block *top = c->graph->top;

@@ -15,7 +15,7 @@ static bool is_body(const sf_node *node, uint32_t region)
     return node->def->control == SF_CONTROL_BRANCH || region == LOOP_BODY;
 }
 
-/* The region as a step; what a loop carries is its state. */
+/* The region as a step; values that a loop carries are its state. */
 static sf_graph *graph_of_region(const sf_graph *whole, const sf_node *node, uint32_t region,
                                  sf_pool *pool)
 {
@@ -43,7 +43,8 @@ static sf_graph *graph_of_region(const sf_graph *whole, const sf_node *node, uin
     return graph;
 }
 
-/* What is said of the nodes inside, and of those in their regions. `copy` is the block in the region's own step. */
+/* Layouts that the plan gives for nodes inside, and for those in their regions. `copy` is the block
+ * in the region's own step. */
 static void take_said(const sf_graph *whole, sf_layout *const *said, const sf_block *block,
                       const sf_block *copy, const sf_region_plan *out, bool *fixed)
 {

@@ -1,11 +1,10 @@
 /* The plan of a region: the body of a loop, its condition, or a branch, as a step of its own.
  *
- * Its arguments come, and its results go, as the layouts of the node say: what a loop carries has one layout, as
- * operand, in each turn and as result, and what decides is the same on all ranks. How the ops inside are laid out
- * follows from that (plan/propagate.h), so a plan says nothing of them, but where turns were made of a plan
- * (local/time/microbatches.h). Moves stand inside; but what a loop is only
- * given enters it as it is read, so it is moved before the first turn.
- */
+ * Its arguments and results have the layouts of the node: a carried value has one layout, as
+ * operand, in each iteration and as result, and a condition is the same on all ranks. The layouts
+ * of ops inside follow from that (plan/propagate.h), so a plan has none for them, but for loops
+ * over micro-batches (local/time/microbatches.h). Reshards are inside; but an invariant operand
+ * enters the loop in the layout of its readers, so it is resharded before the first iteration. */
 #ifndef SF_PLAN_REGION_PLAN_H
 #define SF_PLAN_REGION_PLAN_H
 
@@ -23,8 +22,9 @@ sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, sf_layout *
                          sf_pool *pool, sf_diag *diag, sf_region_plan *out);
 void sf_region_plan_free(sf_region_plan *region);
 
-/* Shows all regions of a node that runs `times` times, each with its plan, and how often it runs: for who counts what is
- * done inside. Who finds loops in them asks again. Regions that cannot be planned are left out. */
+/* Shows all regions of a node that runs `times` times, each with its plan, and how often it runs:
+ * for callers that count work inside. Such a caller calls this for inner loops. Regions that cannot
+ * be planned are left out. */
 typedef void sf_see_region(void *context, const sf_graph *graph, const sf_plan *plan, double times);
 void sf_plan_regions(const sf_graph *whole, const sf_mesh *mesh, sf_layout *const *said,
                      const sf_node *node, const sf_layout *layouts, double times,

@@ -13,7 +13,7 @@ static bool is_plain_update(const sf_node *node)
     return node->phase == SF_UPDATE && node->def->factors == sf_factors_pointwise;
 }
 
-/* Ranks along an axis that is called idle are there to do the same as others: where more would not be faster. */
+/* Ranks along an axis named unused compute the same as others: more would not be faster. */
 static bool is_idle(const sf_axis *axis)
 {
     return strncmp(axis->name, SF_UNUSED_AXIS, strlen(SF_UNUSED_AXIS)) == 0;

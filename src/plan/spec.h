@@ -3,9 +3,11 @@
  * The text form of each field is read here and nowhere else:
  *
  *     mesh         data=2,model=4                                   (shard/mesh.h)
- *     stages       auto | N | STAGE,...     STAGE: SCOPE, @GROUPS or SCOPE@GROUPS     GROUPS: all | 0 | 0-1 | 0+2
+ *     stages       auto | N | STAGE,...     STAGE: SCOPE, @GROUPS or SCOPE@GROUPS     GROUPS: all |
+ *                  0 | 0-1 | 0+2
  *     schedule     1f1b, ... (plan/pipeline/schedules.h), or the file of a table
- *     recompute    auto | none | text | parts | cheap | layer[:N] | full[:N] | ITEM,...     ITEM: SCOPE | #OP+OP
+ *     recompute    auto | none | text | parts | cheap | layer[:N] | full[:N] | ITEM,...     ITEM:
+ *                  SCOPE | #OP+OP
  *     co_shard     auto | none | ITEM,...   ITEM: [RECIPE:]N[@SCOPE]
  *     shard_state  auto | full | between
  *     kernels      best | none | all
@@ -94,7 +96,7 @@ typedef struct sf_spec {
     int64_t memory; /* 0: not said */
 } sf_spec;
 
-/* Parses all fields; what it makes lives in the arena, or is the caller's. SF_EUSAGE. */
+/* Parses all fields; the result lives in the arena, or is the caller's. SF_EUSAGE. */
 sf_status sf_spec_read(const sf_plan_spec *text, sf_arena *arena, sf_diag *diag, sf_spec *out);
 
 /* The text form, from which sf_spec_read makes the same. A table is none: its schedule is NULL. In the arena. */
@@ -115,8 +117,8 @@ sf_status sf_spec_set(sf_plan_spec *spec, const char *field, const char *value, 
 /* The name of a field with a text; NULL past the last. */
 const char *sf_spec_field(int index);
 
-/* Adds what `more` says to `into`; pins of `more` come first. Returns the name of a field that both say, which a caller
- * refuses, or NULL. Lists are in the arena. */
+/* Adds the fields of `more` to `into`; pins of `more` come first. Returns the name of a field that
+ * both set, which a caller refuses, or NULL. Lists are in the arena. */
 const char *sf_spec_merge(const sf_plan_spec *more, sf_arena *arena, sf_plan_spec *into);
 
 #endif

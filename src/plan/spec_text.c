@@ -30,7 +30,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A number of at most `most`, where one stands. */
+/* A number of at most `most`, if there is one. */
 static bool take_number(reader *r, uint32_t most, uint32_t *out)
 {
     uint64_t value = 0;
@@ -346,7 +346,7 @@ static void print_co_shard(const sf_co_shard_spec *said, sf_buf *out)
     }
 }
 
-/* The rest */
+/* Other fields */
 
 static const char *const splits[] = {
     [SF_STATE_AS_RECIPE] = "auto", [SF_STATE_FULL] = "full", [SF_STATE_BETWEEN] = "between"};

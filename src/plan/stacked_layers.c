@@ -87,7 +87,7 @@ const sf_row_partition *sf_plan_row_partition_of(const sf_plan *plan, const sf_g
     return NULL;
 }
 
-/* What is not dealt out */
+/* Tensors that are not distributed */
 
 typedef struct stacking {
     const sf_graph *graph;
@@ -97,7 +97,7 @@ typedef struct stacking {
     uint64_t *workers; /* by value: the groups whose forward pass works with it */
 } stacking;
 
-/* Who works with what is made of a value alone, and not of the batch, works with the value. */
+/* A reader of values of a tensor alone, and not of the batch, is a reader of the tensor. */
 static void find_workers(stacking *s)
 {
     const bool *moving = sf_find_moving(s->graph, &s->arena);

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "prog/split_instruction.h"
 
-/* What contents are mixed from, so that different things differ. */
+/* Salts of the hash, one per kind of content. */
 enum {
     ARGUMENT = 1,
     CONSTANT,
@@ -18,7 +18,7 @@ enum {
     PRODUCT
 };
 
-/* What each cell of a buffer is a cell of (prog/split_instruction.h). */
+/* The content of each cell of a buffer (prog/split_instruction.h). */
 typedef struct cells {
     uint32_t count;
     sf_content *at;
@@ -27,9 +27,10 @@ typedef struct cells {
 typedef struct following {
     const sf_program *p;
     sf_arena *arena;
-    sf_content *held;  /* by buffer */
-    cells *cells;      /* by buffer: while pieces fill it; none of them: it holds one thing */
-    sf_content **made; /* by instruction, or NULL: nobody asks */
+    sf_content *held; /* by buffer */
+    /* by buffer: set while split instructions fill it; else the buffer holds one content */
+    cells *cells;
+    sf_content **made; /* by instruction, or NULL: the caller does not need them */
     uint32_t depth;    /* of bodies */
 } following;
 
@@ -46,7 +47,8 @@ static sf_content mix_shape(sf_content hash, const sf_view *view)
     return mix(hash, (uint64_t)view->rank);
 }
 
-/* What a buffer holds, as far as these cells of it tell. Cells of different things are a thing of their own. */
+/* The content of a buffer, as far as these cells of it determine it. Cells of different contents
+ * together are a content of their own. */
 static sf_content held_in(const following *f, uint32_t buffer, sf_cells which)
 {
     const cells *all = &f->cells[buffer];
@@ -68,7 +70,8 @@ static sf_content held_by(const following *f, uint32_t buffer)
     return held_in(f, buffer, (sf_cells){0});
 }
 
-/* What is read through a view. A whole tensor is its bytes, however these are counted. */
+/* The content read through a view. A whole tensor is its bytes, whatever the dimensions of the
+ * view. */
 static sf_content read_cells(const following *f, const sf_view *view, sf_cells which)
 {
     sf_content held = held_in(f, view->buffer, which);
@@ -93,7 +96,7 @@ static void write_view(following *f, const sf_view *view, sf_content content)
     hold(f, view->buffer, content);
 }
 
-/* Some cells are now those of the content; once all are, that is what the buffer holds. */
+/* These cells now have the content; once all cells do, it is the content of the buffer. */
 static void write_cells(following *f, const sf_view *view, sf_cells which, sf_content content)
 {
     cells *all = &f->cells[view->buffer];
@@ -163,14 +166,14 @@ static sf_content what_it_does(const sf_inst *inst)
     return inst->kind == SF_INST_LOOP ? hash : mix(hash, (uint64_t)(uintptr_t)inst->dot);
 }
 
-/* The loop behind a product reads that, whatever stood there before. */
+/* The epilogue of a product reads its result, whatever the buffer held before. */
 static bool reads_product(const sf_inst *inst, uint32_t operand)
 {
     return inst->loop && inst->kind != SF_INST_LOOP && operand >= 2 &&
            inst->in[operand].buffer == inst->out[0].buffer;
 }
 
-/* All of what an instruction is a piece of reads and writes. */
+/* The operand of the whole instruction of which this one is a split. */
 static sf_view operand_of(const sf_inst *inst, uint32_t index)
 {
     sf_view view = inst->piece ? inst->piece->whole->in[index] : inst->in[index];
@@ -185,7 +188,7 @@ static sf_view result_of(const sf_inst *inst, uint32_t index)
     return view;
 }
 
-/* A piece makes a piece of what all would make. */
+/* A split instruction makes the corresponding part of the whole instruction's result. */
 static void compute(following *f, const sf_inst *inst)
 {
     const sf_inst_piece *piece = inst->piece;
@@ -234,7 +237,7 @@ static void exchange_parts(following *f, const sf_inst *inst)
 
 static void follow(following *f);
 
-/* What the arguments of a body hold at its beginning. */
+/* The contents of a body's arguments when it begins. */
 static void enter_body(const following *f, const sf_inst *inst, const sf_program *body,
                        sf_content *out)
 {
@@ -275,7 +278,7 @@ static void nest(following *f, const sf_inst *inst)
         write_view(f, &inst->out[i], mix(hash, i));
 }
 
-/* Whoever copies a whole buffer leaves what stood in it. */
+/* A copy of a whole buffer keeps its content. */
 static void copy_parts(following *f, const sf_inst *inst)
 {
     for (uint32_t i = 0; i < inst->nout; i++) {
@@ -306,7 +309,7 @@ static void follow_inst(following *f, uint32_t index)
         f->made[index][i] = held_by(f, inst->out[i].buffer);
 }
 
-/* What arguments hold is there already. */
+/* Contents of arguments exist from the beginning. */
 static void hold_constants(following *f)
 {
     for (size_t b = f->p->narguments; b < f->p->nbuffers; b++)

@@ -80,7 +80,7 @@ static int earlier_inst_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* A life is at hand; a copy fills all of the buffer, so what stood there since its last use is done with. */
+/* A life is open; a copy fills all of the buffer, so its content since the last use is dead. */
 static void end_part(checking *c, life *l, uint32_t index, const sf_view *filled)
 {
     const sf_buffer *b = &c->p->buffers[l->buffer];
@@ -93,7 +93,7 @@ static void end_part(checking *c, life *l, uint32_t index, const sf_view *filled
     l->first = l->last = index;
 }
 
-/* By buffer, from the instructions alone. What is lent is there from the beginning. */
+/* By buffer, from the instructions alone. A lent buffer lives from the beginning. */
 static life *find_lives(checking *c)
 {
     const sf_program *p = c->p;
@@ -131,7 +131,7 @@ static bool has_gaps(const sf_buffer *buffer, const life *l)
     return buffer->first == l->first;
 }
 
-/* Whoever simulates a program, or asks what it takes, reads the lives that are announced. */
+/* The simulator and the memory estimate read the recorded lives. */
 static sf_status check_lives(checking *c, const life *all)
 {
     const sf_program *p = c->p;
@@ -306,7 +306,7 @@ static sf_status check_flow(checking *c)
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         if (inst->loop && inst->kind != SF_INST_LOOP)
-            written[inst->out[0].buffer] = true; /* the loop behind a product reads that */
+            written[inst->out[0].buffer] = true; /* the epilogue of a product reads that */
         for (uint32_t j = 0; j < inst->nin; j++)
             if (!written[inst->in[j].buffer] && p->buffers[inst->in[j].buffer].bytes > 0)
                 return sf_inst_fail(p, i, c->diag, "reads buffer %u, which nothing has written",
@@ -350,7 +350,7 @@ static bool inst_waits_for(const checking *c, const sf_inst *inst, uint32_t othe
     return false;
 }
 
-/* What one of another stream has begun, this one must know to have ended. */
+/* If an instruction of another stream is still open, this one must wait for its end. */
 static sf_status check_open(racing *r, uint32_t index, const sf_view *view, bool writes)
 {
     uint32_t buffer = view->buffer;
@@ -399,8 +399,8 @@ static sf_status use_view(racing *r, uint32_t index, const sf_view *view, bool w
     return SF_OK;
 }
 
-/* Memory that another buffer had before is as good as the buffer: one of another stream must know all of the first
- * stream to be done that stands before it. */
+/* Reuse of memory is a conflict like reuse of a buffer: an instruction of another stream must wait
+ * for all instructions of the first stream that precede it. */
 static sf_status check_start(racing *r, uint32_t index)
 {
     const sf_program *p = r->c->p;
@@ -439,8 +439,8 @@ static sf_status check_races(checking *c)
 
 /* Collectives */
 
-/* Ranks tell by the number which one they are at. Messages of a pair come in their order: who sends, and who receives,
- * count for themselves. */
+/* Ranks match collectives by number. Messages of a pair arrive in order: sends and receives are
+ * numbered separately. */
 static sf_status check_numbers(const checking *c)
 {
     const sf_program *p = c->p;

@@ -77,7 +77,7 @@ static bool access_fits(const sf_program *p, const sf_inst *inst, const sf_acces
     return access->dtype == view->dtype && is_inside_buffer(p, view, first, last);
 }
 
-/* What is combined over rows has an element for each column, or one. */
+/* A tensor that is combined over rows has an element for each column, or one. */
 static bool gather_fits(const sf_program *p, const sf_inst *inst, const sf_loop_step *step)
 {
     const sf_access *access = &inst->loop->accesses[step->access];
@@ -393,7 +393,7 @@ sf_status sf_check_shape(const sf_program *p, uint32_t index, sf_diag *diag)
     return inst->loop ? check_loop(p, index, diag) : SF_OK;
 }
 
-/* Writing over what is read */
+/* Writing over operands */
 
 static uint32_t count_reads(const sf_inst *inst, uint32_t first, uint32_t end, uint32_t buffer)
 {
@@ -413,8 +413,8 @@ static bool walks_alike(const sf_inst *inst, const sf_access *a, const sf_access
     return inst->in[a->view].offset == inst->out[b->view].offset;
 }
 
-/* Every element of the buffer that the loop loads it loads where it stores it, so that no tile reads what another
- * has written. */
+/* The loop stores every element of the buffer where it loads it, so no tile reads an element that
+ * another has written. */
 static bool check_loop_step(const sf_inst *inst, uint32_t buffer)
 {
     const sf_loop *loop = inst->loop;

@@ -25,7 +25,7 @@ typedef struct sf_conv {
     int64_t channels; /* that an output feature sees: the kernel's input features */
     int64_t features; /* of the result, all groups together */
     int64_t feature_groups, batch_groups;
-    bool exact; /* the text asks for more than a device may round products to */
+    bool exact; /* the text wants more precision than products of the device have */
     sf_dtype lhs_dtype, rhs_dtype, out_dtype;
     int64_t lhs_batch, lhs_feature, rhs_input, rhs_output, out_batch, out_feature; /* strides */
     sf_conv_dim space[SF_MAX_RANK];
@@ -34,10 +34,11 @@ typedef struct sf_conv {
 /* The views say where the tensors lie. */
 sf_conv sf_conv_of_op(const sf_op *op, const sf_view *lhs, const sf_view *rhs, const sf_view *out);
 
-/* Of what the windows see, the part that is no zero between spread elements: the rest is never multiplied. */
+/* Of the elements in the windows, the share that is not a zero of dilation: zeros are never
+ * multiplied. */
 double sf_conv_seen(const sf_conv *conv);
 
-/* Multiplications and additions, of what is seen. */
+/* Multiplications and additions, without these zeros. */
 double sf_conv_flops(const sf_conv *conv);
 
 #endif

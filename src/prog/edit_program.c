@@ -7,7 +7,7 @@
 /* Keeping */
 
 struct sf_kept {
-    sf_program lists; /* copies of the arrays; what is not an array is not looked at */
+    sf_program lists; /* copies of the arrays; other fields are unused */
     sf_nest *nests;   /* by instruction that has bodies */
     sf_kept ***bodies;
 };

@@ -1,13 +1,12 @@
-/* Changing a program that is there: what passes (pass/pass.h) do it with. Afterwards events, lives and places are those of
- * before, until sf_program_settle finds them anew.
- */
+/* Edits an existing program; passes (pass/pass.h) use these functions. Events, lives and places
+ * keep their old values until sf_program_settle recomputes them. */
 #ifndef SF_PROG_EDIT_PROGRAM_H
 #define SF_PROG_EDIT_PROGRAM_H
 
 #include "prog/program.h"
 
-/* A program as it was: its lists, the operands of its instructions, what collectives say of themselves, and its bodies
- * likewise. Kernels, loops and types are shared with it. */
+/* A snapshot of a program: its lists, the operands of its instructions, attributes of collectives,
+ * and its bodies likewise. Kernels, loops and types are shared with it. */
 typedef struct sf_kept sf_kept;
 sf_kept *sf_program_keep(const sf_program *program, sf_arena *arena);
 
@@ -24,7 +23,7 @@ uint32_t sf_program_add(sf_program *program, const sf_inst *inst);
 /* A new buffer of the device's arena. */
 uint32_t sf_program_add_buffer(sf_program *program, int64_t bytes, sf_value value);
 
-/* Everything that reads buffer `from` behind the instruction of number `after` reads `to`. */
+/* All readers of buffer `from` after the instruction of number `after` read `to`. */
 void sf_program_read_instead(sf_program *program, uint32_t after, uint32_t from, uint32_t to);
 
 /* Lets the bodies of an instruction see buffers of the program; the number of the first in all of them is returned, that of an
@@ -41,7 +40,8 @@ void sf_part_exchange(sf_program *program, uint32_t inst);
 /* The collective without the parts that are gone; false: none is left. Its lists are then its own. */
 bool sf_drop_parts(sf_program *program, sf_inst *exchange, const bool *gone);
 
-/* Collectives are numbered in the order in which a rank comes to them, bodies where they stand. */
+/* Collectives are numbered in the order in which a rank reaches them, those of bodies where their
+ * instruction is. */
 void sf_program_number(sf_program *program);
 
 /* The collectives of a program, in order: ranks whose numbers are equal meet at each of them. */

@@ -3,8 +3,9 @@
 typedef struct bunching {
     const sf_program *p;
     char *const *places;
-    uint32_t first;           /* of the bunch at hand, */
-    uint32_t *read, *written; /* by buffer: the first of the bunch that did so last, plus one */
+    uint32_t first; /* of the current fused launch, */
+    /* by buffer: the first instruction of the fused launch that last did so, plus one */
+    uint32_t *read, *written;
 } bunching;
 
 bool sf_is_small_loop(const sf_program *p, const sf_inst *inst)
@@ -19,7 +20,7 @@ static bool meets_in_memory(const bunching *b, uint32_t x, uint32_t y)
     return from < other + b->p->buffers[y].bytes && other < from + b->p->buffers[x].bytes;
 }
 
-/* Whether some view of the one list stands in memory of the other. */
+/* Whether some view of the one list shares memory with a view of the other. */
 static bool any_meet(const bunching *b, const sf_view *x, uint32_t nx, const sf_view *y,
                      uint32_t ny)
 {
@@ -30,7 +31,8 @@ static bool any_meet(const bunching *b, const sf_view *x, uint32_t nx, const sf_
     return false;
 }
 
-/* What was read last stands no more when something else is written: so memory is looked at, too. */
+/* A buffer's content is lost when another buffer is written to its memory: so memory is compared,
+ * too. */
 static bool insts_meet(const bunching *b, const sf_inst *x, const sf_inst *y)
 {
     return any_meet(b, x->out, x->nout, y->out, y->nout) ||
@@ -38,7 +40,7 @@ static bool insts_meet(const bunching *b, const sf_inst *x, const sf_inst *y)
            any_meet(b, x->in, x->nin, y->out, y->nout);
 }
 
-/* Whether it can be launched with the bunch that it comes after. */
+/* Whether it can join the fused launch of its predecessor. */
 static bool joins(const bunching *b, uint32_t index)
 {
     const sf_inst *inst = &b->p->insts[index];

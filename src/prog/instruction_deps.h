@@ -1,6 +1,6 @@
-/* What must stand before what: two instructions of a list that touch one buffer, one of them writing it, keep their
- * order; so do messages, which arrive in the order in which they are sent. Any order that keeps this computes the same.
- */
+/* Dependencies between instructions: two instructions of a list that touch one buffer, one of them
+ * writing it, keep their order; so do messages, which arrive in the order in which they are sent.
+ * Any order that keeps these dependencies computes the same. */
 #ifndef SF_PROG_INSTRUCTION_DEPS_H
 #define SF_PROG_INSTRUCTION_DEPS_H
 
@@ -14,7 +14,8 @@ typedef struct sf_deps {
 /* Of a program alone: bodies have their own. In the arena. */
 sf_deps sf_deps_of(const sf_program *program, sf_arena *arena);
 
-/* Whether the order, instructions by their numbers, has all of them once, and keeps what must be kept. */
+/* Whether the order, instructions by their numbers, has all of them once and keeps the
+ * dependencies. */
 bool sf_deps_allow(const sf_deps *deps, const uint32_t *order, size_t count, sf_arena *scratch);
 
 #endif

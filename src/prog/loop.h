@@ -18,8 +18,7 @@
 
 /* How a view is walked by the domain. */
 typedef struct sf_access {
-    uint32_t
-        view; /* index into the instruction's `in` or, for what is written, `out`; of INDEX, 0 */
+    uint32_t view; /* index into the instruction's `in` or, for writes, `out`; of INDEX, 0 */
     sf_dtype dtype;
     bool is_row;                  /* one element per row */
     int64_t strides[SF_MAX_RANK]; /* by dimension of the domain */
@@ -40,7 +39,7 @@ typedef enum sf_step_kind {
 
 typedef struct sf_loop_step {
     sf_step_kind kind;
-    sf_vclass class; /* of dst, or of what is stored */
+    sf_vclass class; /* of dst, or of the stored value */
     bool is_row;     /* works on row registers */
     sf_vop op;
     sf_vfold fold;

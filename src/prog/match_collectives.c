@@ -1,6 +1,6 @@
 #include "prog/check_program.h"
 
-/* The collectives of a program in order, those of bodies where their instruction stands. */
+/* The collectives of a program in order; those of bodies come where their instruction is. */
 typedef struct collectives {
     sf_arena arena;
     const sf_inst **at;

@@ -77,7 +77,7 @@ static void print_inst(sf_buf *out, const sf_program *p, uint32_t index, int dep
     sf_buf_putc(out, '\n');
 }
 
-/* Bodies stand below their instruction, indented; their buffers are numbered on their own. */
+/* Bodies are printed below their instruction, indented; their buffers are numbered on their own. */
 static void print_insts(sf_buf *out, const sf_program *p, int depth)
 {
     for (uint32_t i = 0; i < p->ninsts; i++) {

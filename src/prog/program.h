@@ -1,8 +1,9 @@
 /* The program: one rank's list of instructions, with every byte in its place.
  *
- * A graph says what is computed; a program says how: which loops are fused, which library calls are made, in which
- * order, on which stream, and where everything stands. It stands alone: whoever runs it, simulates it, rewrites it
- * or checks it reads this and nothing else. Nothing is decided when it runs.
+ * A graph determines the values; a program determines how they are computed: fused loops, library
+ * calls, their order and stream, and the place of every buffer. It is self-contained: the engines,
+ * the simulator, the passes and the checker read the program alone. No decision is left to run
+ * time.
  *
  *     buffer           a range of the arena of a memory space, an argument, or a constant
  *       view           a tensor in a buffer: offset and strides
@@ -10,18 +11,19 @@
  *           body       of WHILE and CASE: a program whose arguments are views of this one, in an arena that is a
  *                      buffer of this one
  *
- * STREAMS. Instructions of a stream begin in the order of the list. On the compute stream, the first, each ends
- * before the next begins. On the others several may be under way, so whoever needs one of those to have ended
- * waits for the event that it raises at its end, on the same stream, too. The list as a whole is an order in which
- * all of it can run one by one. prog/sync.c says how events are set, prog/check_program.h when they suffice.
+ * STREAMS. Instructions of a stream begin in the order of the list. On the compute stream, the
+ * first, each ends before the next begins. On the others several may be in flight, so an
+ * instruction that needs one of those to have ended waits for the event that it raises at its end,
+ * on the same stream, too. The list as a whole is an order in which all of it can run one by one.
+ * prog/sync.c says how events are set, prog/check_program.h when they suffice.
  *
- * SPACES. Instructions compute on the device. Memory of the host is behind it: COPY brings bytes there and back, beside
- * what is computed, on a stream for each way. What a copy brought to the host need not stand on the device until another
- * brings it back: in that gap its memory is free for others. JOIN waits for copies, so that the gap begins.
+ * SPACES. Instructions compute on the device. COPY moves bytes to memory of the host and back,
+ * asynchronously, on a stream for each direction. A buffer that was copied to the host need not be
+ * on the device until it is copied back: in that gap its memory is free for other buffers. JOIN
+ * waits for copies, so that the gap begins.
  *
  *     a3 ----- copy a3 -> b9 ----- join b9      copy b9 -> a3 ----- reads a3
- *     stands                       |--- gap ---|              stands
- */
+ *     in memory                    |--- gap ---|              in memory */
 #ifndef SF_PROG_PROGRAM_H
 #define SF_PROG_PROGRAM_H
 
@@ -33,8 +35,8 @@
 #include "shard/mesh.h"
 
 typedef enum sf_space_kind {
-    SF_SPACE_DEVICE, /* what instructions compute in */
-    SF_SPACE_HOST,   /* behind it, for copies */
+    SF_SPACE_DEVICE, /* memory that instructions compute in */
+    SF_SPACE_HOST,   /* memory of the host, for copies */
     SF_SPACE_COUNT
 } sf_space_kind;
 
@@ -61,7 +63,8 @@ typedef struct sf_buffer {
     uint32_t first,
         last;       /* instructions between which its contents matter; SF_NONE: it is unused */
     bool is_result; /* its contents matter after the last instruction */
-    bool is_lent;   /* of an argument on the device: it stands in the arena, and gaps are others' */
+    /* of an argument on the device: it is in the arena, and other buffers may use its gaps */
+    bool is_lent;
     uint32_t ngaps;
     sf_gap *gaps; /* in which its contents do not matter, because a copy brings them back */
 } sf_buffer;
@@ -84,10 +87,10 @@ typedef enum sf_inst_kind {
     SF_INST_DOT,  /* a batched matrix product */
     SF_INST_CONV, /* a convolution */
     SF_INST_CALL, /* any other op, on contiguous tensors */
-    SF_INST_COMM, /* a collective, on contiguous tensors; goes on beside what follows */
+    SF_INST_COMM, /* a collective, on contiguous tensors; asynchronous */
     SF_INST_WHILE, /* copies its operands to its results, then runs bodies[1] as long as bodies[0] says so */
     SF_INST_CASE, /* runs the body whose number its operand says, or else the last */
-    SF_INST_COPY, /* part i from in[i] to out[i], in another space; goes on beside what follows */
+    SF_INST_COPY, /* part i from in[i] to out[i], in another space; asynchronous */
     SF_INST_JOIN, /* waits for the copies that fill its operands, and does nothing */
     SF_INST_KIND_COUNT
 } sf_inst_kind;
@@ -100,14 +103,14 @@ typedef struct sf_dot {
     int64_t a_batch[SF_MAX_RANK], b_batch[SF_MAX_RANK], c_batch[SF_MAX_RANK];
     int64_t m, n, k;
     int64_t a_row, a_column, b_row, b_column, c_row, c_column;
-    bool exact; /* the text asks for more than a device may round products to */
+    bool exact; /* the text wants more precision than products of the device have */
 } sf_dot;
 
 /* From which dimension of the batch on all three matrices have one stride, so that a library takes these as one batch, of
  * *count; those before are walked. */
 int sf_dot_inner_batches(const sf_dot *dot, int64_t *count);
 
-/* Columns of C as it lies in memory, one row behind the other and batch behind batch; 0 where it has gaps. */
+/* Columns of C as it lies in memory, rows and batches contiguous; 0 if it has gaps. */
 int64_t sf_dot_columns(const sf_dot *dot);
 
 /* Multiplications and additions. */
@@ -139,9 +142,8 @@ typedef struct sf_exchange {
     sf_monoid monoid;
     int to,
         from; /* PERMUTE: the places in the group that it goes to, and comes from; -1: nowhere */
-    int64_t number; /* the same on all ranks, and rising */
-    int64_t
-        arrived; /* of what is received: so many messages to who sent it have arrived there by then */
+    int64_t number;   /* the same on all ranks, and rising */
+    int64_t arrived;  /* of a receive: how many messages to its sender have arrived there by then */
     const char *what; /* for messages: "gradient of layer_0/attn/q/kernel" */
     const sf_part_origin *
         parts; /* by part, since a pass joined, parted or numbered it; NULL: its own number, in order */
@@ -151,8 +153,8 @@ sf_part_origin sf_exchange_part(const sf_exchange *exchange, uint32_t part);
 
 struct sf_inst;
 
-/* Of a part of a collective whose blocks, one for each place of the group, do not lie one behind the other: elements from one
- * to the next. 0: they do. */
+/* Of a part of a collective whose blocks, one for each rank of the group, are not contiguous:
+ * elements from one to the next. 0: they are. */
 int64_t sf_exchange_stride(const struct sf_inst *inst, uint32_t part);
 
 /* A message: one sends, one receives, and it is no matter of the others of the group. Those of a pair, in one direction,
@@ -165,26 +167,28 @@ static inline bool sf_is_one_way(const sf_exchange *exchange)
 /* "all_reduce", "send", ... */
 const char *sf_exchange_name(const sf_exchange *exchange);
 
-/* What a collective or a message of a graph is, for a rank of the mesh. `what` lives as long as the graph's pool. */
+/* The attributes of a collective or a message of a graph, for a rank of the mesh. `what` lives as
+ * long as the graph's pool. */
 sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank);
 
-/* WHILE, CASE. `out` ends with the arena that the bodies share; in a WHILE the answer of the condition stands
- * before that. */
+/* WHILE, CASE. `out` ends with the arena that the bodies share; in a WHILE the result of the
+ * condition comes before that. */
 typedef struct sf_nest {
     uint32_t noperands, nresults,
-        ncaptured; /* the views of what is captured follow the operands in `in` */
+        ncaptured; /* the views of captured values follow the operands in `in` */
     uint32_t nbodies;
     struct sf_program **bodies;
-    bool *
-        is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and `out` has
-                       an empty buffer there */
+    /* WHILE, by operand: the body passes it on unchanged, so it is its own result, and `out` has
+     * an empty buffer there */
+    bool *is_fixed;
     double *runs; /* by body: how often it runs when the instruction runs once (op/flops.h) */
-    int64_t
-        trips; /* WHILE: how often bodies[1] runs, where that is certain and bodies[0] does nothing but say so, so that
-                    nobody has to ask it; else -1 */
+    /* WHILE: how often bodies[1] runs, if that is known and bodies[0] computes only the
+     * condition, so that it need not run; else -1 */
+    int64_t trips;
 } sf_nest;
 
-/* What an instruction is for, in words: for messages and reports. Of a loop, the last of its nodes. */
+/* The origin of an instruction, as text: for messages and reports. Of a loop, that of its last
+ * node. */
 typedef struct sf_origin {
     uint32_t node; /* of the graph, or SF_NONE */
     const char *op, *scope;
@@ -193,10 +197,11 @@ typedef struct sf_origin {
 } sf_origin;
 #define SF_NO_ORIGIN ((sf_origin){.node = SF_NONE, .op = "", .scope = ""})
 
-/* A DOT or CONV with a loop has it as an epilogue: rows and columns of the loop are those of the product,
- * batches among the rows, so the loop can run on any rows that are complete. in[0], in[1] and out[0]
- * are the product's, the others the loop's. The product stands in the place of a result of the loop,
- * so all that the loop reads and writes in the buffer of out[0] is element by element. */
+/* A DOT or CONV with a loop has it as an epilogue: rows and columns of the loop are those of the
+ * product, batches among the rows, so the loop can run on any rows that are complete. in[0], in[1]
+ * and out[0] are the product's, the others the loop's. The product is stored in the buffer of a
+ * result of the loop, so all that the loop reads and writes in the buffer of out[0] is element by
+ * element. */
 typedef struct sf_inst {
     sf_inst_kind kind;
     uint32_t stream;
@@ -213,12 +218,12 @@ typedef struct sf_inst {
         sf_exchange *exchange;
         sf_nest *nest;
     };
-    const struct sf_inst_piece
-        *piece; /* of what, that a pass cut (prog/split_instruction.h); NULL: it is all of it */
+    /* the whole of which a pass made this split (prog/split_instruction.h); NULL: it is whole */
+    const struct sf_inst_piece *piece;
     sf_origin origin;
 } sf_inst;
 
-/* Whether it goes on beside what follows, on a stream of its own: collectives and copies do. */
+/* Whether it is asynchronous, on a stream of its own: collectives and copies are. */
 static inline bool sf_goes_beside(const sf_inst *inst)
 {
     return inst->kind == SF_INST_COMM || inst->kind == SF_INST_COPY;
@@ -227,16 +232,16 @@ static inline bool sf_goes_beside(const sf_inst *inst)
 /* Bytes that it reads and writes: each element of a view once, however often it is repeated. */
 double sf_inst_touched(const sf_inst *inst);
 
-/* How many results start as their operands: instructions that change a tensor rather than make one. Where result i
- * stands where operand i does, nothing is copied. */
+/* How many results start as their operands: instructions that change a tensor rather than make one.
+ * If result i is in the buffer of operand i, no copy is made. */
 uint32_t sf_inst_changed(const sf_inst *inst);
 
 /* How many bodies it has: none, but for WHILE and CASE. */
 uint32_t sf_body_count(const sf_inst *inst);
 
-/* Argument i of a body stands where this view of the instruction says: first what the block takes, which
- * are the results of a WHILE, then what it captures, then where its results go. Of a captured value the
- * body knows offset and strides, so only the buffer matters. */
+/* Argument i of a body is this view of the instruction: first the operands of the block, which are
+ * the results of a WHILE, then the captured values, then the destinations of its results. The body
+ * has the offset and strides of a captured value, so only the buffer matters. */
 const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index);
 
 typedef struct sf_program {
@@ -248,7 +253,7 @@ typedef struct sf_program {
     int rank;
     uint32_t narguments, nresults;
     const sf_type **argument_types, **result_types;
-    uint32_t *next; /* by argument: the result that stands there after the run, or SF_NONE */
+    uint32_t *next; /* by argument: the result that is in its buffer after the run, or SF_NONE */
     sf_stream *streams;
     size_t nstreams, stream_capacity;
     uint32_t nevents;
@@ -256,42 +261,43 @@ typedef struct sf_program {
     size_t nbuffers, buffer_capacity;
     sf_inst *insts;
     size_t ninsts, inst_capacity;
-    sf_view *results; /* of the block; one that becomes an argument stands there after the run */
+    /* of the block; one that becomes an argument is in its buffer after the run */
+    sf_view *results;
     int64_t arena_bytes[SF_SPACE_COUNT]; /* peaks, known before any run */
     int64_t state_bytes;                 /* of arguments on the device that are not lent */
     int64_t host_state_bytes;            /* of arguments whose home is the host */
-    int64_t constant_bytes; /* of constants and of what is kept, with those of bodies */
+    int64_t constant_bytes; /* of constants and of kept buffers, with those of bodies */
 } sf_program;
 
 /* Where the nodes and values of the top block of a graph went. */
 typedef struct sf_trace {
     uint32_t *insts; /* by node: the instruction that computes it, or SF_NONE: a view, a constant */
-    uint32_t *buffers; /* by value: where it stands, or SF_NONE: in a loop alone */
-    bool *in_order;    /* by value: it stands, or would stand, row by row */
+    uint32_t *buffers; /* by value: its buffer, or SF_NONE: only registers of a loop */
+    bool *in_order;    /* by value: it is, or would be, stored row by row */
 } sf_trace;
 
 typedef struct sf_lower_options {
     const sf_target *target;
     const sf_mesh *mesh; /* that collectives of the graph are along; NULL: there are none */
     int rank;
-    sf_arena *trace_arena; /* where `trace` goes; NULL: nobody asks */
+    sf_arena *trace_arena; /* arena of `trace`; NULL: no trace */
     bool rounds;   /* products of f32 may round their factors to TF32, where the target can */
     bool narrows;  /* f32 results of products of narrower types may be rounded to these */
     bool plain;    /* attention is left to products and loops (prog/attention/find_attention.h) */
-    bool unplaced; /* buffers get no places: the program cannot be run, but what it takes is seen */
+    bool unplaced; /* buffers get no places: the program cannot be run, but its memory is known */
 } sf_lower_options;
 
-/* The graph is only read, and not needed afterwards: any number of threads may lower one graph at the same time.
- * `trace`, for those who ask, is filled in. */
+/* The graph is only read, and not needed afterwards: any number of threads may lower one graph at
+ * the same time. Fills in `trace`, unless it is NULL. */
 sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace);
 void sf_program_free(sf_program *program);
 
-/* Sets events and lives, and gives every buffer of an arena its place: what lowering ends with, and every pass
- * that changes instructions or buffers. */
+/* Sets events and lives, and gives every buffer of an arena its place: the end of lowering, and of
+ * every pass that changes instructions or buffers. */
 void sf_program_settle(sf_program *program);
 
-/* The same without places, which take longest: the program cannot be run, but simulated. Its arena is as large as what
- * lives at a time. */
+/* The same without places, which take longest: the program cannot be run, but simulated. Its arena
+ * is as large as the buffers that live at a time. */
 void sf_program_settle_lives(sf_program *program);
 
 /* Whether the buffer has a place in the arena of its space. */
@@ -309,13 +315,13 @@ static inline bool sf_is_fixed(const sf_buffer *buffer)
 /* Whether its contents matter when the instruction runs; valid after sf_program_settle. */
 bool sf_buffer_lives(const sf_program *program, uint32_t buffer, uint32_t inst);
 
-/* Whether the view is all of its buffer, element behind element. */
+/* Whether the view is all of its buffer, contiguous. */
 bool sf_view_fills(const sf_program *program, const sf_view *view);
 
-/* What a run takes in memory of the device: arguments, arena and constants. */
+/* Device memory of a run: arguments, arena and constants. */
 int64_t sf_program_bytes(const sf_program *program);
 
-/* And of the host: arguments that stand there, and what is copied there. */
+/* Host memory of a run: arguments on the host, and copies there. */
 int64_t sf_program_host_bytes(const sf_program *program);
 
 /* By instruction, the bytes of buffers in the arena of the space that live then, each rounded up as it is placed; in the

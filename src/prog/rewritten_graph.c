@@ -59,7 +59,7 @@ static void copy_node(const copying *c, const sf_node *node, sf_block *to)
     sf_node_clone_around(c->graph, node, regions, out->graph, to, out->values);
 }
 
-/* Nodes of regions come before the node that has them, and are told of by then. */
+/* Nodes of regions come before the node that has them, and are recorded by then. */
 static void copy_nodes(const copying *c, const sf_block *from, sf_block *to)
 {
     sf_regraph *out = c->out;

@@ -40,13 +40,14 @@ static bool cut_rows(const sf_loop *loop, int64_t parts, int64_t *dims)
     return parts == 1;
 }
 
-/* What a step moves: which operand or result, and whether it writes. */
+/* The operand or result that a step loads or stores, and whether it stores. */
 static bool moves(const sf_loop_step *step)
 {
     return step->kind == SF_STEP_LOAD || step->kind == SF_STEP_STORE;
 }
 
-/* All accesses of one view walk its rows alike, so that a shift of the view is one of each. */
+/* All accesses of one view walk its rows alike, so that one shift of the view shifts all of
+ * them. */
 static bool walks_alike(const sf_loop *loop, const sf_loop_step *a, const sf_loop_step *b)
 {
     const sf_access *x = &loop->accesses[a->access], *y = &loop->accesses[b->access];
@@ -67,7 +68,7 @@ static bool counts_columns(const sf_loop *loop, const sf_access *access)
     return true;
 }
 
-/* What is stored lies row behind row, as cells do. */
+/* Stores are contiguous row by row, as cells are. */
 static bool stores_in_order(const sf_loop *loop, const sf_access *access)
 {
     int64_t stride = access->is_row ? 1 : loop->columns;
@@ -86,7 +87,8 @@ static bool can_cut_loop(const sf_loop *loop, int64_t cells)
         return false;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
-        if (step->kind == SF_STEP_GATHER) /* all rows become one: parts would be added in turns */
+        /* all rows become one: the parts would be added one by one */
+        if (step->kind == SF_STEP_GATHER)
             return false;
         if (step->kind == SF_STEP_INDEX && !counts_columns(loop, &loop->accesses[step->access]))
             return false;
@@ -188,7 +190,7 @@ sf_inst sf_dot_piece(sf_program *p, const sf_inst *whole, uint32_t cells, uint32
 
 /* Collectives */
 
-/* Cells of what the view has, which lies together. */
+/* The view of some cells, which are contiguous. */
 static sf_view cells_of(const sf_view *view, sf_cells cells)
 {
     if (cells.of == 0)
@@ -211,7 +213,7 @@ sf_inst sf_exchange_piece(sf_program *p, const sf_inst *whole, sf_cells in, sf_c
     return inst;
 }
 
-/* Checking: places of elements, counted anew. */
+/* Checks: recomputes the offsets of elements */
 
 static bool same_dot(const sf_dot *a, const sf_dot *b, bool along_m, int64_t cells)
 {

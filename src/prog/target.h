@@ -1,5 +1,5 @@
-/* A target: what an engine can do, and where its thresholds are. Lowering asks it; nobody asks while a step
- * runs. */
+/* A target: the abilities and thresholds of an engine. Lowering reads it; the engine does not while
+ * a step runs. */
 #ifndef SF_PROG_TARGET_H
 #define SF_PROG_TARGET_H
 
@@ -26,22 +26,22 @@ typedef struct sf_target {
     size_t most_nodes;
     int64_t longest_row;
 
-    /* A loop computes a value of another again, rather than that both store and load it, if that takes so many
-     * ops at most, and so many of them functions like exp. At most SF_MOST_RECOMPUTED. */
+    /* A loop recomputes a value of another, rather than that both store and load it, if that takes
+     * at most this many ops, and this many functions like exp. At most SF_MOST_RECOMPUTED. */
     int most_recomputed, most_functions;
 
     /* The same of functions where somebody wants all that is one loop to be one, whether it is better or not: less is kept. */
     int asked_functions;
 
-    /* A pass over memory takes longer than what a loop could compute and index meanwhile: loops reach across reshapes, make
-     * halves of what they store, and read what they have read for several sums. */
+    /* A pass over memory takes longer than the arithmetic and indexing that replace it: loops reach
+     * across reshapes, make halves of their results, and use one read for several sums. */
     bool few_passes;
 
     /* Loops that touch so many bytes at most are brought together, to be launched as one (prog/fused_launch.h); 0: none are. */
     int64_t small_bytes;
 
-    /* A loop runs behind a product, block by block, if it has so many columns and, where it needs whole rows, so
-     * many of these. */
+    /* A loop becomes the epilogue of a product, block by block, if it has this many columns and, if
+     * it needs whole rows, this many of these. */
     int64_t epilogue_columns, epilogue_rows;
 
     /* Or else, if its library does so: whether the loop, which is that of `inst`, is something that the product can do. NULL: not by
@@ -49,8 +49,8 @@ typedef struct sf_target {
     bool (*follows)(const struct sf_inst *product, const struct sf_inst *inst,
                     const struct sf_loop *loop);
 
-    /* What a collective makes may be asked for when so many others, of so many bytes, have been started after it:
-     * until then there is enough on the way, and enough to compute. */
+    /* The result of a collective may be used when this many others, of this many bytes, have been
+     * started after it: until then there is enough in flight, and enough to compute. */
     uint32_t in_flight;
     int64_t flight_bytes;
 
@@ -60,19 +60,20 @@ typedef struct sf_target {
     /* Products of f32 may round their factors, whether or not who lowers says so. */
     bool rounds;
 
-    /* A product of f32 that is rounded is slow where both factors are summed over what lies apart: one of them is turned before,
-     * from so many flops on, and so many more for each of its elements; 0: none is. */
+    /* A product of f32 that is rounded is slow if neither factor has contiguous sums: one of them
+     * is transposed before, from this many flops on, and this many more for each of its elements;
+     * 0: none is. */
     double transpose_flops, transpose_element;
 
-    /* Buffers of the arena stand at multiples of this, a power of two. */
+    /* Buffers of the arena are aligned to this, a power of two. */
     int64_t align;
 
     /* Whether there are products, and convolutions, of operands of the first two types with a result of the
      * third; the others are computed as any other op is. */
     bool (*multiplies)(sf_dtype a, sf_dtype b, sf_dtype c);
 
-    /* Whether factors of that type have to have what is summed side by side, and are no images; NULL: there are none such. Others are
-     * turned by a copy first. */
+    /* Whether factors of that type must have contiguous sums, and are no images; NULL: no type
+     * must. Other layouts are transposed by a copy first. */
     bool (*transposes)(sf_dtype dtype);
 
     /* The engine's kernel for an op that is no loop, product or convolution, on contiguous tensors, and the

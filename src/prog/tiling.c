@@ -17,8 +17,8 @@ static int64_t larger_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Columns of a piece of a row: as many as the cache has room for, or fewer where there would be few units, but no fewer
- * than are worth a thread. */
+/* Columns of a part of a row: as many as the cache has room for, or fewer if there would be few
+ * units, but no fewer than justify a thread. */
 static int64_t piece_of_row(const sf_loop *loop, int64_t most)
 {
     int64_t worth = WORTH_A_THREAD / larger_of(loop->nsteps, 1);

@@ -1,4 +1,5 @@
-/* How a loop is cut into tiles, and these among threads: in one place for who runs loops and who says what they take. */
+/* How a loop is split into tiles, and these among threads: in one place for the engines and the
+ * cost model. */
 #ifndef SF_PROG_TILING_H
 #define SF_PROG_TILING_H
 
@@ -6,7 +7,7 @@
 
 typedef struct sf_tiling {
     int64_t rows, columns;     /* of a tile */
-    int64_t units;             /* of work: rows, or pieces of rows where columns are cut */
+    int64_t units;             /* of work: rows, or parts of rows if columns are split */
     int64_t pieces;            /* a row is cut into; 1 when it is not */
     int64_t register_bytes[2]; /* narrow, wide */
 } sf_tiling;

@@ -6,7 +6,7 @@
 typedef struct sf_timing {
     double start, end;
     double
-        exposed; /* of a collective: what is waited for it, and what it takes from what is beside it */
+        exposed; /* of a collective: the wait for it, and the slowdown of concurrent instructions */
     double bytes; /* of a collective */
     double mean; /* seconds that it took on average, over the steps that were timed; 0: not known */
 } sf_timing;

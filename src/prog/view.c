@@ -48,8 +48,8 @@ bool sf_view_is_blocks(const sf_view *view)
     return sf_view_is_contiguous(&block) && view->strides[0] >= sf_view_count(&block);
 }
 
-/* Bytes from the first to the one behind the last; along dimensions that go on by multiples of `period` it stands
- * still (0: there is none). */
+/* Bytes from the first to the one after the last; dimensions whose stride is a multiple of `period`
+ * are left out (0: there is none). */
 static void reach_of(const sf_view *view, int64_t period, int64_t *first, int64_t *end)
 {
     int64_t width = sf_dtype_get(view->dtype)->bytes;
@@ -129,8 +129,8 @@ static sf_view merge_view_dims(const sf_view *view)
     return out;
 }
 
-/* Splits the merged dimensions again, into the dimensions of `type`; false where a new dimension would
- * cross a seam that no stride can walk. */
+/* Splits the merged dimensions into the dimensions of `type`; false if a new dimension would cross
+ * a boundary that no stride can walk. */
 static bool reshape_view(const sf_view *view, const sf_type *type, sf_view *out)
 {
     sf_view merged = merge_view_dims(view);

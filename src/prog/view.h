@@ -1,8 +1,7 @@
-/* Views: how a tensor stands in a buffer.
+/* Views: how a tensor lies in a buffer.
  *
- * Reshapes, transposes, broadcasts and slices need no work where the tensor can be read through other
- * strides. A view never owns memory.
- */
+ * Reshapes, transposes, broadcasts and slices need no work if the tensor can be read through other
+ * strides. A view never owns memory. */
 #ifndef SF_PROG_VIEW_H
 #define SF_PROG_VIEW_H
 
@@ -30,13 +29,13 @@ bool sf_view_is_contiguous(const sf_view *view);
 /* Whether it is blocks of one size, one for each of its first dimension, that lie together but not with each other. */
 bool sf_view_is_blocks(const sf_view *view);
 
-/* Whether two views of one buffer may have a byte in common. False is certain: their ranges lie apart, or they have turns in
- * every stretch of some length. */
+/* Whether two views of one buffer may have a byte in common. False is certain: their ranges are
+ * disjoint, or they alternate within every period. */
 bool sf_views_meet(const sf_view *a, const sf_view *b);
 
-/* What the op makes of its first operand's view, where no element has to move: reshape (where the
- * strides allow it), transpose, broadcast_in_dim, slice, reverse, and the parts of complex numbers. False
- * for all others. */
+/* The op's result as a view of its first operand, if no element has to move: reshape (if the
+ * strides allow it), transpose, broadcast_in_dim, slice, reverse, and the parts of complex numbers.
+ * False for all others. */
 bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out);
 
 /* Whether the node is one of those. */

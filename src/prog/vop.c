@@ -40,8 +40,8 @@ bool sf_vop_is_function(sf_vop op)
     }
 }
 
-/* A function is a polynomial of some ten terms and what brings its argument into range; divisions and roots are not
- * pipelined as additions are. */
+/* A function is a polynomial of some ten terms and a reduction of its argument; divisions and roots
+ * are not pipelined as additions are. */
 double sf_vop_weight(sf_vop op)
 {
     bool is_slow = op == SF_VDIV || op == SF_VSQRT || op == SF_VRSQRT || op == SF_VREM;

@@ -1,9 +1,8 @@
-/* The arithmetic of fused loops: what a step of a loop can do to registers.
+/* The arithmetic of fused loops: the operations of a loop's steps on registers.
  *
  * A loop works on registers: runs of up to a few thousand elements. A register has one of four classes,
  * whatever the type in memory: floats of up to 32 bits as float, f64 as double, integers of up to 32
- * bits and booleans as int32_t (unsigned ones as their bits), 64-bit integers as int64_t.
- */
+ * bits and booleans as int32_t (unsigned ones as their bits), 64-bit integers as int64_t. */
 #ifndef SF_PROG_VOP_H
 #define SF_PROG_VOP_H
 

@@ -6,7 +6,7 @@ void sf_series_keep(sf_series *s, double amount, double seconds, double spent, d
 {
     SF_ASSERT(s->count < SF_CURVE_POINTS);
     s->amounts[s->count] = amount;
-    s->seconds[s->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock may stand still */
+    s->seconds[s->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock may not advance */
     s->spent += spent;
     *more = s->count < (s->expected + 1) / 2 ||
             s->spent + SF_LEAST_SAMPLES * growth * seconds < 2 * s->meter->seconds;

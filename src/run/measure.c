@@ -11,8 +11,8 @@
 
 enum { MOST_SAMPLES = 25 };
 
-/* A sample is at least this long, where the budget has room for a few: longer than what the system gives
- * one of several processes at a time, for where ranks share a processor, each has only its part of it. */
+/* A sample is at least this long, if the budget allows several: longer than a time slice of the
+ * system, because ranks that share a processor each have only a part of it. */
 #define SAMPLE 0.02
 
 static double process_now(void)
@@ -84,7 +84,7 @@ sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *wor
 /* Products */
 
 enum { SMALLEST_PRODUCT = 8, LARGEST_PRODUCT = 1024, PRODUCTS = 8 };
-enum { ROOM = 4 << 20 }; /* elements of a matrix, and of those that take turns with it */
+enum { ROOM = 4 << 20 }; /* elements of a matrix, and of those that alternate with it */
 
 typedef struct product {
     sf_gemm gemm;
@@ -93,7 +93,8 @@ typedef struct product {
     int64_t room, at; /* at: the first that were used last */
 } product;
 
-/* Each time on what comes next: in a step, what an op reads was made a while ago, and is in no near cache. */
+/* Each time on the next operand: in a step, an op's operands were written a while ago, and are in
+ * no near cache. */
 static sf_status measure_product(void *context)
 {
     product *p = context;
@@ -221,7 +222,7 @@ typedef struct alternation {
     int count;
     product product;
     double product_seconds;
-    int64_t products; /* in each turn */
+    int64_t products; /* in each iteration */
     exchange exchange;
     bool beside; /* the collective goes on beside the products, else it comes after them */
 } alternation;
@@ -254,8 +255,8 @@ static sf_status run_alternation(void *context)
     return SF_OK;
 }
 
-/* How much longer a turn takes than its products alone. These are measured in pairs: a machine that is faster
- * at one time than at another is so for both. */
+/* How much longer an iteration takes than its products alone. These are measured in pairs: a
+ * machine that is faster at one time than at another is so for both. */
 static sf_status measure_alternation(alternation *t, double budget, double *out, double *spent)
 {
     const sf_meter *meter = t->exchange.meter;
@@ -293,9 +294,10 @@ static void set_stretch(alternation *t, double seconds)
     t->products = clamp_calls(seconds / t->product_seconds, 1, 1 << 20);
 }
 
-/* Where a collective is long, nothing else counts; where it is short, so are the alternation. Of ranks that share processors a
- * turn shows how long one waits until others have had theirs, and a step loses no time by that. Turns stay within the budget: time
- * that is spent on small collectives is not there for the large ones, which are what a step waits for. */
+/* If a collective is long, only its own time counts; if it is short, the alternation counts, too.
+ * For ranks that share processors an iteration measures how long one waits for others to be
+ * scheduled, and a step loses no time by that. Iterations stay within the budget: time spent on
+ * small collectives is missing for the large ones, which dominate a step. */
 static sf_status measure_exchange(alternation *t, double budget, double *seconds, double *spent)
 {
     enum { LONG = 10, MOST_ALTERNATIONS = 8 };

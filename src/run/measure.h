@@ -1,8 +1,8 @@
-/* Measuring: what a kernel or a collective takes when all ranks do the same at the same time.
+/* Measuring: the time of a kernel or a collective when all ranks do the same at the same time.
  *
- * A number is the median of several samples, and of all ranks the largest, so all ranks have the same
- * numbers and, deciding by them alone, do the same. All ranks make the same calls in the same order.
- */
+ * A number is the median of several samples, and of all ranks the largest, so all ranks have the
+ * same numbers and, deciding by them alone, do the same. All ranks make the same calls in the same
+ * order. */
 #ifndef SF_RUN_MEASURE_H
 #define SF_RUN_MEASURE_H
 
@@ -20,10 +20,10 @@ typedef struct sf_meter {
     sf_diag *diag;
 } sf_meter;
 
-/* What is measured, once. */
+/* One run of the measured work. */
 typedef sf_status sf_measured_work(void *context);
 
-/* Seconds of the work, measured for about `budget` seconds; *spent is what that took, or NULL. */
+/* Seconds of the work, measured for about `budget` seconds; *spent is the time of that, or NULL. */
 sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *work, void *context,
                      double *seconds, double *spent);
 
@@ -36,15 +36,15 @@ sf_status sf_measure_batched(const sf_meter *meter, sf_dtype dtype, sf_curve *ou
 /* A sum of two f32 tensors: seconds by bytes read and written. */
 sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out);
 
-/* Such a sum, again and again over the same tensors: seconds for a byte by the bytes of all three, which were touched
- * since it was last. */
+/* Such a sum, repeatedly over the same tensors: seconds per byte by the bytes of all three, all of
+ * which each run touches. */
 sf_status sf_measure_paces(const sf_meter *meter, sf_curve *out);
 
 /* Elements of f32 that are multiplied in a second, in cache. */
 sf_status sf_measure_vector(const sf_meter *meter, double *out);
 
-/* What loops of the engine take beside reading and writing memory: seconds for an element or a run, as cluster/cost_model.h
- * has them. */
+/* The time of the engine's loops beside memory traffic: seconds per element or run, as in
+ * cluster/cost_model.h. */
 typedef struct sf_pass_costs {
     double divide, function, fold, strided, run;
 } sf_pass_costs;
@@ -64,8 +64,8 @@ sf_status sf_measure_drag(const sf_meter *meter, double *out);
 /* A collective in the group, while the other ranks do the same in theirs: seconds by bytes on the larger
  * side of a member, up to `largest`. It stops earlier when the time is up.
  *
- * As in a step, ranks come to it from kernels, never quite at the same time, and have to be woken: what that
- * takes is in the numbers. */
+ * As in a step, ranks come to it from kernels, never quite at the same time, and have to be woken:
+ * the numbers include that time. */
 sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_collective kind,
                                 int64_t largest, sf_curve *out);
 

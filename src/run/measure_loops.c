@@ -36,7 +36,7 @@ static sf_status add_all(void *context)
     return SF_OK;
 }
 
-/* As products, on what comes next. */
+/* As products, on the next operand. */
 static sf_status run_loop(void *context)
 {
     loop *l = context;
@@ -89,8 +89,8 @@ sf_status sf_measure_paces(const sf_meter *meter, sf_curve *out)
     return status;
 }
 
-/* What a fused loop does with its registers: tiles that together fill a near cache, but not the nearest, and one op
- * after the other on all of a tile. */
+/* The arithmetic of a fused loop: tiles that together fill a near cache, but not the nearest, and
+ * one op after the other on all of a tile. */
 static void compute_tiles(void *context, int part, int64_t first, int64_t end)
 {
     static const sf_vop ops[] = {SF_VMUL, SF_VADD, SF_VMUL, SF_VSUB,

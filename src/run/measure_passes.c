@@ -80,7 +80,7 @@ static sf_status measure_kernels(const sf_meter *meter, sf_pass_costs *out)
     return status;
 }
 
-/* Runs: a loop that copies rows, of a tensor that stands in memory in some other way */
+/* Runs: a loop that copies rows, of a tensor that lies in memory in another order */
 
 enum { COPIED = 1 << 18, SHORT_ROW = 8, GAP = 8 };
 
@@ -156,7 +156,7 @@ sf_status sf_measure_passes(const sf_meter *meter, sf_pass_costs *out)
 
 /* Convolutions */
 
-enum { CONV_ROOM = 16 << 20 }; /* bytes of an operand, and of those that take turns with it */
+enum { CONV_ROOM = 16 << 20 }; /* bytes of an operand, and of those that alternate with it */
 
 typedef struct convolving {
     sf_conv_job job;
@@ -275,7 +275,7 @@ static double windows_of(const images *i)
     return (double)(i->count * i->side * i->side * i->window * i->window * i->channels);
 }
 
-/* What windows see and the kernel, as often as threads need them. */
+/* The elements of windows and kernel, as often as threads pack them. */
 static double packed_by(const sf_meter *meter, const images *i)
 {
     int64_t steps = i->window * i->window * i->channels;
@@ -289,8 +289,9 @@ static double flops_of(const images *i)
     return 2 * windows_of(i) * (double)i->features;
 }
 
-/* What more features take more is multiplying; what is left of a convolution of few is packing, in long runs where it
- * has many channels and in short ones where it has few; gradients pack across. */
+/* The time that more features add is arithmetic; the remaining time of a convolution of few is
+ * packing, in long runs if it has many channels and in short ones if it has few; gradients pack
+ * across. */
 static sf_status measure_packing(const sf_meter *meter, sf_conv_costs *out)
 {
     static const images many = {1, 32, 64, 64, 3}, few = {1, 32, 64, 16, 3},

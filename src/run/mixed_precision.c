@@ -17,7 +17,7 @@ typedef struct narrowing {
     bool has_fp8;  /* products of it; else its numbers are multiplied as bf16 */
     sf_value *map; /* from values of the one to those of the other */
     sf_arena scratch;
-    const sf_node *node; /* at hand: what is added for it has its place */
+    const sf_node *node; /* the current one: new nodes get its place */
     sf_block *block;
 } narrowing;
 
@@ -98,8 +98,9 @@ static sf_value most_along(const narrowing *n, sf_value tensor, int first)
 
 /* Scaled types */
 
-/* The power of two next to the largest finite magnitude of a tensor, if `top` of it is still a float. Infinities and what is no
- * number stay so, and change nothing else. Rows first: these maxima are folds of whatever loop makes the tensor. */
+/* The power of two next to the largest finite magnitude of a tensor, if `top` of it is a float.
+ * Infinities and NaN stay so, and have no effect on others. Rows first: these maxima are folds of
+ * the loop that makes the tensor. */
 static sf_value power_of(const narrowing *n, sf_value tensor, int top)
 {
     const sf_type *type = sf_type_of(n->to, tensor);
@@ -127,7 +128,7 @@ static int largest_power(sf_dtype dtype)
     return power;
 }
 
-/* What was made by the backward pass, and is not only moved or computed again there. */
+/* Values that the backward pass computes, without rearranged and recomputed ones. */
 static bool is_gradient(const narrowing *n, sf_value value)
 {
     const sf_node *maker = sf_maker(n->from, value);
@@ -148,8 +149,8 @@ static void choose_types(const narrowing *n, sf_dtype types[2])
         types[0] == SF_F8E4M3FN && is_gradient(n, n->node->operands[1]) ? SF_F8E5M2 : SF_F8E4M3FN;
 }
 
-/* The numbers of a tensor times the power of two that makes use of all of a type's range, as that type; and what takes that power out
- * of products again. */
+/* The numbers of a tensor times the power of two that uses all of a type's range, as that type; and
+ * the factor that removes that power from products. */
 static sf_value scaled(const narrowing *n, sf_value tensor, sf_dtype dtype, sf_value *back)
 {
     int top = largest_power(dtype);
@@ -161,8 +162,8 @@ static sf_value scaled(const narrowing *n, sf_value tensor, sf_dtype dtype, sf_v
     return sf_dtype_get(dtype)->bits < 16 && !n->has_fp8 ? converted(n, x, SF_BF16) : x;
 }
 
-/* Times both. A large and a small one are first multiplied with each other, so that nothing on the way is beyond what floats have
- * unless the product is. */
+/* Multiplies by both. A large and a small one are first multiplied with each other, so that no
+ * intermediate overflows unless the product does. */
 static sf_value scaled_back(const narrowing *n, sf_value product, const sf_value back[2])
 {
     sf_value one = number(n, 1);
@@ -173,7 +174,7 @@ static sf_value scaled_back(const narrowing *n, sf_value product, const sf_value
     return product;
 }
 
-/* What a product of f16 is before it is scaled back may be too large for it. */
+/* A product of f16 may be out of range before it is scaled back. */
 static void narrow_scaled(const narrowing *n)
 {
     sf_dtype types[2];
@@ -189,7 +190,7 @@ static void narrow_scaled(const narrowing *n)
     n->map[n->node->result] = converted(n, result, type->dtype);
 }
 
-/* Whether all sizes of a product of two matrices are what tensor cores want for fp8. */
+/* Whether all sizes of a product of two matrices suit tensor cores for fp8. */
 static bool has_even_sizes(const narrowing *n, const sf_node *node)
 {
     for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
 /* The oracle as an engine: every step is one evaluation with the reference kernels, on one thread.
- * Collectives are begun and waited for where they stand, but for messages that it sends: these go as copies, so that two who
- * send each other something do not wait for each other. */
+ * Collectives are started and waited for at their place, but sends are asynchronous copies, so that
+ * two ranks that send to each other do not wait for each other. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ struct oracle {
     sf_collectives collectives;
     int64_t peak; /* bytes, of all evaluations */
     sf_arena mail;
-    sf_request **sent; /* of this step, in the mail, with what they carry */
+    sf_request **sent; /* in flight in this step, with their data */
     size_t nsent, sent_capacity;
 };
 
@@ -37,7 +37,7 @@ static void free_data(uint32_t count, sf_tensor *tensors)
     }
 }
 
-/* Waits for what was sent in this step; the first failure counts. */
+/* Waits for the sends of this step; the first failure counts. */
 static sf_status clear_mail(struct oracle *oracle, sf_diag *diag)
 {
     sf_status status = SF_OK;
@@ -55,7 +55,7 @@ static sf_status clear_mail(struct oracle *oracle, sf_diag *diag)
     return status;
 }
 
-/* After a failure: the others are told, so that nobody waits long, and the mail is ours again. */
+/* After a failure: informs the others, so that they stop waiting, and frees the sends. */
 static void drop_mail(struct oracle *oracle, const char *why)
 {
     sf_diag unheard = {0};
@@ -88,7 +88,8 @@ static sf_status measure_arguments(struct oracle *oracle, int64_t memory, sf_dia
     return SF_OK;
 }
 
-/* Copies what is sent, so that the evaluation may go on and free it. Returns the place of its request. */
+/* Copies the operand of a send, so that the evaluation may go on and free it. Returns the place of
+ * its request. */
 static sf_request **post(struct oracle *oracle, const sf_node *node, const sf_tensor *in,
                          char **from)
 {

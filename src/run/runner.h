@@ -9,7 +9,7 @@
 typedef struct sf_runner {
     sf_program *program; /* NULL: the oracle has none */
     sf_engine *engine;
-    sf_graph *narrowed; /* what the oracle runs, where products are to be narrow */
+    sf_graph *narrowed; /* the graph of the oracle, if products are narrow */
 } sf_runner;
 
 typedef struct sf_runner_options {
@@ -26,8 +26,8 @@ typedef struct sf_runner_options {
 /* Whether there is an engine of that name; NULL is the fast one, whose name is returned. SF_EUSAGE for another. */
 sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out);
 
-/* The engine to run a step on: that of the name; where that is NULL or "auto", that which SHEAF_ENGINE in the environment names;
- * where it names none, cuda if there is a GPU, and else cpu. */
+/* The engine to run a step on: that of the name; if it is NULL or "auto", that of SHEAF_ENGINE in
+ * the environment; without it, cuda if there is a GPU, and else cpu. */
 sf_status sf_engine_choose(const char *name, sf_diag *diag, const char **out);
 
 /* The precision of that name: f32, tf32, bf16, f16 or fp8; NULL is f32. SF_EUSAGE for another. */
@@ -36,16 +36,17 @@ sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out);
 /* The target that programs for that engine are lowered for; NULL for the oracle. */
 const sf_target *sf_engine_target(const char *name);
 
-/* The target that programs for the devices of a cluster are lowered for: what they cost there is what that costs. */
+/* The target for which programs for the devices of a cluster are lowered: their cost there is the
+ * cost of that program. */
 const sf_target *sf_cluster_target(const sf_cluster *cluster);
 
-/* What rounds the numbers of that engine: ranks that differ in this may compute other bits from the same values.
- * "avx512, OpenBLAS 0.3.21"; `text` has room for SF_ARITHMETIC bytes. */
+/* The arithmetic of that engine: ranks that differ in this may compute other bits from the same
+ * values. "avx512, OpenBLAS 0.3.21"; `text` has room for SF_ARITHMETIC bytes. */
 enum { SF_ARITHMETIC = 128 };
 const char *sf_engine_arithmetic(const char *name, char *text);
 
-/* The program of a graph. Where that is a step whose text computes something again (plan/recompute_policy.h), it does; local
- * graphs have that from their plan. */
+/* The program of a graph. If that is a step whose text recomputes nodes (plan/recompute_policy.h),
+ * so does the program; local graphs have that from their plan. */
 sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options);
 
 /* The graph and the mesh are borrowed and must outlive the runner. *out is for sf_runner_close, after a failure

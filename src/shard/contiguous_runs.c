@@ -16,7 +16,7 @@ static void add_level(sf_runs *runs, int64_t size, int64_t step)
     runs->step[runs->nlevels++] = step;
 }
 
-/* The axis along which rows are dealt out, or -1. */
+/* The axis along which rows are distributed unevenly, or -1. */
 static int find_partition(const sf_layout *layout, const sf_mesh *mesh)
 {
     for (int a = 0; a < mesh->naxes; a++)

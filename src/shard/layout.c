@@ -232,7 +232,7 @@ void sf_layout_dims_at(const sf_layout *layout, const sf_mesh *mesh, int at, int
                 sf_row_partition_rows(layout->axes[a].partition, sf_mesh_coordinate(mesh, at, a));
 }
 
-/* A digit of size 1 stands above the others with its unit: it ends where they begin. */
+/* A digit of size 1 is above others with its unit: it ends where they begin. */
 static bool is_above(sf_digit a, sf_digit b)
 {
     int64_t a_end = a.unit * a.size, b_end = b.unit * b.size;
@@ -263,7 +263,7 @@ int sf_layout_digits(const sf_layout *layout, const sf_mesh *mesh, int dim, int6
 {
     sf_digit split[SF_MAX_AXES];
     int nsplit = split_share_digits(layout, mesh, dim, split), count = 0;
-    int64_t end = size; /* what is below is still to be written */
+    int64_t end = size; /* the lower end of the digits that are not written yet */
     for (int i = 0; i < nsplit; i++) {
         int64_t gap = end / (split[i].unit * split[i].size);
         if (gap != 1)
@@ -440,7 +440,7 @@ static bool take_monoid(sf_str *text, sf_monoid *out)
     return false;
 }
 
-/* Rows by who has them, if they stand there. */
+/* Rows by rank, if the text has them. */
 static bool parse_partition(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
 {
     sf_str rest = *text;
@@ -454,7 +454,7 @@ static bool parse_partition(sf_str *text, int64_t rows, sf_arena *arena, sf_shar
     return true;
 }
 
-/* "At(0,1)" or "At(0:0-3,1:4)", if it stands there. */
+/* "At(0,1)" or "At(0:0-3,1:4)", if it is next. */
 static bool take_on(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
 {
     enum { MOST = 63 };
@@ -470,7 +470,8 @@ static bool take_on(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
     return out->on != 0 && take_share_word(text, ")");
 }
 
-/* Rows, of dimension 0, may be dealt out where their number is known, and an arena. */
+/* Rows, of dimension 0, may be distributed unevenly if their number is known, and there is an
+ * arena. */
 static bool take_dim_share(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
 {
     sf_share share = {0};

@@ -19,7 +19,7 @@ static bool is_name(sf_str text)
     return text.length > 0;
 }
 
-/* What stands before the separator; *rest is what stands after it, empty where there is none. */
+/* The text before the separator; *rest is the text after it, empty if there is none. */
 static sf_str cut_at(sf_str text, char separator, sf_str *rest)
 {
     const char *at = text.length ? memchr(text.at, separator, text.length) : NULL;

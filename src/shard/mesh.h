@@ -2,12 +2,11 @@
  *
  * A mesh has named axes; ranks are numbered row-major, the last axis running fastest. A set of axes
  * cuts the mesh into groups: ranks that differ only in those coordinates. A group is ordered by
- * them, row-major too, so every member knows the others without being told.
+ * them, row-major too, so every member can compute the others.
  *
  *     data=2,model=3      rank = data * 3 + model
  *     groups of {model}   {0 1 2} {3 4 5}
- *     groups of {data}    {0 3} {1 4} {2 5}
- */
+ *     groups of {data}    {0 3} {1 4} {2 5} */
 #ifndef SF_SHARD_MESH_H
 #define SF_SHARD_MESH_H
 
@@ -17,10 +16,10 @@
 
 enum { SF_MAX_AXES = 4 };
 
-/* What axes are called along which ranks do the same on purpose: this, or this and a number. */
+/* The name of axes along which ranks compute the same on purpose: this, or this and a number. */
 #define SF_UNUSED_AXIS "unused"
 
-/* A set of axes: bit a stands for axis a. */
+/* A set of axes: bit a is axis a. */
 typedef uint32_t sf_axes;
 
 typedef struct sf_axis {
@@ -37,7 +36,7 @@ typedef struct sf_mesh {
  * arena. */
 sf_status sf_mesh_parse(sf_str text, sf_arena *arena, sf_diag *diag, sf_mesh *out);
 
-/* Writes what sf_mesh_parse reads. */
+/* Writes the form that sf_mesh_parse reads. */
 void sf_mesh_print(const sf_mesh *mesh, sf_buf *out);
 
 /* The same as JSON, {"data": 2, "model": 4}. */

@@ -45,7 +45,7 @@ double sf_reshard_bytes(void *context, const sf_mesh *mesh, sf_reshard_kind kind
     return sf_collective_sent(with, sf_group_size(mesh, axes)) * bytes + collective;
 }
 
-/* What a way costs; of two that cost the same, the one of fewer moves is cheaper. */
+/* The cost of a sequence; of equal costs, fewer reshards are cheaper. */
 typedef struct price {
     double cost;
     int reshards;
@@ -79,8 +79,8 @@ typedef struct search {
     sf_space fine, coarse;
     sf_reshard_cost *cost;
     void *context;
-    double bytes[SPLITS]; /* of a piece, by the axes that split it */
-    /* What a move costs depends on these three, so the caller is asked once for each. */
+    double bytes[SPLITS]; /* of a shard, by the axes that split it */
+    /* The cost of a reshard depends on these three, so it is computed once for each. */
     double costs[SF_RESHARD_KIND_COUNT][SPLITS][SPLITS];
     price ahead[CLASSES]; /* at least, from a state of that class to the end */
     sf_packed_layout end;
@@ -134,9 +134,9 @@ static bool is_class(const sf_space *coarse, sf_packed_layout state)
     return true;
 }
 
-/* The cheapest way to the end from every class: Bellman and Ford's, over all moves of the coarse
- * space. What is ahead of a class is never more than what is ahead of a state of it, and never
- * drops by more than what a move costs. */
+/* The cheapest way to the end from every class: Bellman and Ford's, over all reshards of the coarse
+ * space. The bound of a class is never more than that of a state of it, and never drops by more
+ * than the cost of a reshard. */
 static void look_ahead(search *s, sf_packed_layout end)
 {
     edge_list list = {.search = s};
@@ -272,8 +272,8 @@ static void write_path(const search *s, int number, sf_path *out)
     }
 }
 
-/* A* with what lies ahead in the coarse space as its guess, which is consistent: so a node is
- * settled when it is taken out of the queue. */
+/* A* with the bound from the coarse space, which is consistent: so a node is settled when it is
+ * taken out of the queue. */
 static bool find_path(search *s, sf_packed_layout start, sf_path *out)
 {
     int first = add_space_node(s, start);

@@ -1,6 +1,6 @@
 /* Resharding: from one layout of a tensor to another, by the cheapest way.
  *
- * A way is a sequence of moves, each of which changes the shares of some axes:
+ * A way is a sequence of reshards, each of which changes the shares of some axes:
  *
  *     slice     R -> S      nothing is sent: every rank keeps its part
  *     mask      R -> P      nothing is sent: the first rank keeps its value, others the identity
@@ -8,22 +8,21 @@
  *     reduce    P -> R      all-reduce
  *     scatter   P -> S      reduce-scatter
  *     exchange  S -> S      all-to-all, along one axis
- *     swap      the shares of two axes of one size change places: each rank sends its piece to one
+ *     swap      the shares of two axes of one size change places: each rank sends its shard to one
  *
  * gather, reduce and scatter may take several axes at once: one collective in a larger group. In an
  * exchange the digits of the old and the new split do not overlap, so each rank has an equal part
- * for every other. Every move leaves each rank the digits of sf_layout_joint to rearrange.
+ * for every other. After every reshard a rank rearranges the digits of sf_layout_joint.
  *
- * The search is Dijkstra's over layouts, guided (A*) by what the way costs at least. What a move
- * costs is handed in; of ways that cost the same the one of fewer moves wins, then the order above
- * and the order of axes decide, so every rank finds the same way. On the way stand only shares that
- * one of the layouts has, and contiguous ones: no cheaper way is known to be missed where axes are
+ * The search is Dijkstra's over layouts, guided (A*) by a lower bound of the cost. The caller gives
+ * the cost of a reshard; of ways of equal cost the one of fewer reshards wins, then the order above
+ * and the order of axes decide, so every rank finds the same way. Intermediate layouts have only
+ * shares of the two layouts, and contiguous ones: no cheaper way is known to be missed if axes are
  * powers of two.
  *
  * A way may go along axes whose shares do not change in the end: to reduce along the first axis, it may pay
  * to slice along the second, reduce a part, and gather. But never along one in front of all that change:
- * axes that come early have large strides (shard/mesh.h), and so, on a real machine, the slower links.
- */
+ * axes that come early have large strides (shard/mesh.h), and so, on a real machine, the slower links. */
 #ifndef SF_SHARD_RESHARD_H
 #define SF_SHARD_RESHARD_H
 
@@ -60,15 +59,14 @@ typedef struct sf_path {
     double cost;
 } sf_path;
 
-/* What a move costs, in any unit, never negative: `bytes` is the size of a rank's piece before the
- * move, or after it where that is larger. Depends on nothing but its arguments. An infinity forbids
- * a move. */
+/* The cost of a reshard, in any unit, never negative: `bytes` is the size of a rank's shard
+ * before it, or after it if that is larger. Depends only on its arguments. An infinity forbids a
+ * reshard. */
 typedef double sf_reshard_cost(void *context, const sf_mesh *mesh, sf_reshard_kind kind,
                                sf_axes axes, double bytes);
 
-/* The bytes that a rank must send at least, and 32 KiB more for each collective, which is what its latency
- * is worth: a cost for when nothing is known about the machine. What sends nothing costs next to
- * nothing. */
+/* The bytes that a rank must send at least, and 32 KiB more for each collective, for its latency: a
+ * cost without a model of the machine. A reshard without communication costs next to nothing. */
 sf_reshard_cost sf_reshard_bytes;
 
 /* Both layouts fit the type. Partials of two monoids never pass into each other directly: P(+) to

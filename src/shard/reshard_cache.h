@@ -1,8 +1,7 @@
-/* Ways between layouts, found once: what shard/reshard.h answers, by type and pair of layouts.
+/* A cache of the results of shard/reshard.h, by type and pair of layouts.
  *
- * The ways are those that local/local.h takes, so they are the cheapest in bytes (sf_reshard_bytes), whatever
- * the cluster. Not for several threads at once.
- */
+ * They are those that local/local.h uses, so they are the cheapest in bytes (sf_reshard_bytes),
+ * whatever the cluster. Not thread-safe. */
 #ifndef SF_SHARD_RESHARD_CACHE_H
 #define SF_SHARD_RESHARD_CACHE_H
 

@@ -39,7 +39,7 @@ sf_items sf_items_without(const sf_items *items, sf_item_kind kind)
     return out;
 }
 
-/* Items of size 1 may stand anywhere. */
+/* Items of size 1 may be anywhere. */
 bool sf_items_in_front(const sf_items *items, sf_item_kind kind, int order[SF_MAX_ITEMS])
 {
     int next = 0, last = -1;

@@ -30,7 +30,7 @@ static void add_split(sf_space *space, const sf_type *type, int axis, int dim, i
         add_share(space, axis, (sf_share){.kind = SF_SPLIT, .dim = dim, .period = period});
 }
 
-/* What one of the layouts has on one axis may come to stand on another, or above or below it. */
+/* A share of one of the layouts on one axis may move to another, or above or below it. */
 static void add_share_of(sf_space *space, const sf_type *type, int axis, const sf_layout *layout,
                          int other)
 {
@@ -55,7 +55,7 @@ static void add_contiguous(sf_space *space, const sf_type *type, int axis, int d
 }
 
 /* The dimensions that the layouts split, as a set, and the first other one that the axis can split:
- * a place to stand aside. */
+ * for intermediate layouts. */
 static uint32_t dims_in_play(const sf_space *space, const sf_type *type, const sf_layout *from,
                              const sf_layout *to, int axis)
 {
@@ -225,7 +225,7 @@ typedef struct fan {
     void *context;
 } fan;
 
-/* Only a gather makes the piece larger. */
+/* Only a gather makes the shard larger. */
 static void visit_reshard(const fan *f, sf_reshard_kind kind, sf_axes axes, sf_packed_layout to)
 {
     sf_axes split = kind == SF_RESHARD_GATHER ? f->split & ~axes : f->split;

@@ -1,14 +1,13 @@
-/* The space that resharding searches: what each axis may have on the way, and the moves between.
+/* The space that resharding searches: the shares of each axis in intermediate layouts, and the
+ * reshards between.
  *
  * Each axis has a list of choices, of which choice 0 is R. A state takes one choice per axis; its
- * number is their row of bits. Which choices go together, and which pass into which, are bit masks,
- * so that the moves out of a state are found without looking at a layout again.
+ * number is their row of bits. Compatible choices, and the changes between choices, are bit masks,
+ * so that the reshards out of a state are found without reading layouts.
  *
  * There are two spaces for a pair of layouts. In the fine one choices are shares. In the coarse one
- * they are only R, P, "the split that is wanted" and "some other split", and everything goes
- * together: what a way costs there is at most what it costs in the fine one, which is what the
- * search steers by.
- */
+ * they are only R, P, "the wanted split" and "some other split", and all choices are compatible:
+ * the cost of a way there is a lower bound of its cost in the fine one, which guides the search. */
 #ifndef SF_SHARD_RESHARD_SPACE_H
 #define SF_SHARD_RESHARD_SPACE_H
 
@@ -23,8 +22,8 @@ typedef struct sf_space {
     int bits; /* per axis, of a state */
     int counts[SF_MAX_AXES];
     uint64_t splits[SF_MAX_AXES], partials[SF_MAX_AXES]; /* which choices are so */
-    /* The choices of another axis that may stand beside a choice; those that an exchange makes of
-     * it; those of another axis, of the same size, that a swap makes of it. */
+    /* The choices of another axis that are compatible with a choice; those that an exchange makes
+     * of it; those of another axis, of the same size, that a swap makes of it. */
     uint64_t beside[SF_MAX_AXES][SF_MAX_CHOICES][SF_MAX_AXES];
     uint64_t exchanges[SF_MAX_AXES][SF_MAX_CHOICES];
     uint64_t swaps[SF_MAX_AXES][SF_MAX_CHOICES][SF_MAX_AXES];
@@ -56,7 +55,7 @@ sf_packed_layout sf_space_state(const sf_space *fine, const sf_layout *layout);
 sf_layout sf_space_layout(const sf_space *fine, sf_packed_layout state);
 sf_packed_layout sf_space_class(const sf_space *fine, sf_packed_layout state);
 
-/* A move out of a state. `split` are the axes that split the larger of the pieces before and
+/* A reshard out of a state. `split` are the axes that split the larger of the shards before and
  * after. */
 typedef struct sf_space_step {
     sf_reshard_kind kind;

@@ -184,7 +184,7 @@ sf_region sf_region_intersect(const sf_region *a, const sf_region *b, sf_arena *
     return both;
 }
 
-/* Side by side: what `b` lacks on this side, within `b` on the sides before it. */
+/* Side by side: the part of this side that `b` lacks, within `b` on the sides before it. */
 int sf_region_subtract(const sf_region *a, const sf_region *b, sf_arena *arena,
                        sf_region out[SF_MAX_SIDES])
 {
@@ -210,7 +210,7 @@ static bool regions_meet(const sf_region *a, const sf_region *b)
     return true;
 }
 
-/* What is still wanted. Parts never overlap, so there is nothing to count twice. */
+/* The uncovered parts. They never overlap, so no part is counted twice. */
 typedef struct wants {
     sf_region *at;
     size_t count, capacity;
@@ -254,7 +254,7 @@ bool sf_region_covered(const sf_region *wanted, size_t count, const sf_region *r
     return left.count == 0;
 }
 
-/* Regions that cover, and hold together no more than what is wanted, cannot overlap in it. */
+/* Regions that cover, and together are no larger than the wanted one, cannot overlap in it. */
 bool sf_region_covered_once(const sf_region *wanted, size_t count, const sf_region *regions,
                             sf_arena *arena)
 {

@@ -3,11 +3,11 @@
  * They follow from the op's factors and its linearity, and from nothing else:
  *
  *     whole    every rank does all of it
- *     factor   the loop is cut: `period` indices of the factor are one block, each rank takes a part of
- *              every block. Tensors that the factor walks are split; a result of a reduce factor is
- *              partial
- *     linear   the operands in the mask are partial sums, and so is every result; the other operands
- *              are replicated
+ *     factor   the loop is cut: `period` indices of the factor are one block, each rank takes a
+ *              part of every block. Tensors that the factor walks are split; a result of a reduce
+ *              factor is partial
+ *     linear   the operands in the mask are partial sums, and so is every result; the other
+ *              operands are replicated
  *
  * A transparent node (optimization_barrier) has none of these: each of its results has the layout of the
  * operand it is, whatever that may be.
@@ -34,7 +34,7 @@ typedef struct sf_strategy {
     uint32_t mask;
 } sf_strategy;
 
-/* What tensor `tensor` (operands first, then results) of the op must be, or is, along the axis. */
+/* The share of tensor `tensor` (operands first, then results) of the op along the axis. */
 sf_share sf_strategy_share(const sf_op *op, const sf_factoring *factoring,
                            const sf_strategy *strategy, int tensor);
 

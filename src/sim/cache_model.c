@@ -6,7 +6,7 @@
 
 enum { LEAST_PAGE = 4096, MOST_PAGES = 1 << 15 };
 
-/* Buffers one behind the other: arguments, constants, and arenas, whose buffers take each other's places. */
+/* Buffers one after the other: arguments, constants, and arenas, whose buffers share memory. */
 typedef struct memory {
     const sf_program *program;
     int64_t *places; /* by buffer */
@@ -86,7 +86,7 @@ static void touch_view(memory *m, const sf_view *view, double *near)
 
 static double touched_bytes(const sf_program *p);
 
-/* By one run of the instruction: bodies touch what theirs do. */
+/* By one run of the instruction: bodies touch the bytes of their instructions. */
 static double bodies_bytes(const sf_inst *inst)
 {
     double bytes = 0;

@@ -58,7 +58,8 @@ static double count_runs(const sf_loop *loop, const sf_access *access)
     return runs;
 }
 
-/* What repeats, or stands in a register when an epilogue reads it, is copied within a cache. */
+/* Repeated operands, and those in a register when an epilogue reads them, are copied within a
+ * cache. */
 static void add_access(const sf_loop *loop, const sf_access *access, bool in_register,
                        sf_effort *out)
 {
@@ -136,7 +137,7 @@ static sf_effort loop_effort(const sf_inst *inst)
             ->compiled) { /* registers are those of the processor: docs/design/performance.md */
         effort.passes.light = effort.passes.copies = effort.passes.folds = effort.passes.runs = 0;
     }
-    if (inst->kind == SF_INST_LOOP && inst->loop) { /* what follows a product goes by its threads */
+    if (inst->kind == SF_INST_LOOP && inst->loop) { /* an epilogue runs on the product's threads */
         effort.shares = (double)sf_loop_shares(inst->loop);
         effort.units = (double)sf_loop_tile(inst->loop).units;
     }
@@ -158,7 +159,7 @@ static sf_math math_of(sf_dtype dtype, bool exact)
     return dtype == SF_F32 && !exact ? SF_MATH_TF32 : SF_MATH_F32;
 }
 
-/* Every window sees just the element of its own number: a product of the tensors as they stand. */
+/* Every window has just the element of its own number: a product of the tensors as they are. */
 static bool is_plain(const sf_conv *conv)
 {
     for (int d = 0; d < conv->spatial; d++) {
@@ -169,7 +170,8 @@ static bool is_plain(const sf_conv *conv)
     return true;
 }
 
-/* How many elements that windows see lie side by side: channels of one, or else what many windows see in one place. */
+/* How many elements of windows are contiguous: channels of one, or else of many windows in one
+ * place. */
 static double run_length(const sf_conv *conv, bool *across)
 {
     double length = conv->lhs_feature == 1 ? (double)conv->channels : 1, within = length;
@@ -184,7 +186,7 @@ static double run_length(const sf_conv *conv, bool *across)
     return length;
 }
 
-/* What each window sees is written out side by side, and so is the kernel. */
+/* The elements of each window are copied side by side, and so is the kernel. */
 static sf_packing packing_of(const sf_conv *conv)
 {
     double rows = (double)conv->batch, steps = (double)conv->channels;
@@ -214,8 +216,8 @@ static double padded(int64_t channels)
     return channels > 0 && channels < LEAST ? (double)LEAST / (double)channels : 1;
 }
 
-/* What a GPU takes it for. A window of one place is a product of the images as they stand, and so is the gradient of its kernel;
- * what follows from strides is slower. */
+/* The kind of product on a GPU. A window of one place is a product of the images as they are, and
+ * so is the gradient of its kernel; convolutions with strides are slower. */
 static void set_unit(const sf_conv *conv, sf_effort *out)
 {
     bool is_gradient = out->packing.across > 0, is_one = true, spreads = false, skips = false;
@@ -261,8 +263,10 @@ static void add_product(const sf_inst *inst, sf_effort *out)
     out->bytes += sf_view_bytes(&inst->out[0]);
 }
 
-/* Scores are made, and what follows from them, in blocks that stay in a cache; each head of each example is a product of its own.
- * Where ranks have parts of all places, one stands for all of them, and takes what the last does. Of a score, the forward pass takes the most, an exponential and a sum, and the backward pass an exponential and a slope. */
+/* Scores and values that follow from them are made in blocks that stay in a cache; each head of
+ * each example is a product of its own. If ranks have parts of all places, one represents all of
+ * them, with the time of the last. Of a score, most of the forward pass is an exponential and a
+ * sum, and of the backward pass an exponential and a slope. */
 static void add_attention(const sf_op *op, sf_effort *out)
 {
     const sf_type *q = op->in[0];
@@ -283,7 +287,8 @@ static void add_attention(const sf_op *op, sf_effort *out)
     out->vector = sf_vop_weight(SF_VEXP) * scores + out->passes.light + out->passes.folds;
 }
 
-/* Where a result stands where its operand does, the rest of that is not touched: the op says how much is. */
+/* If a result is in the memory of its operand, other elements are not touched: the op gives the
+ * number. */
 static void add_call(const sf_inst *inst, sf_effort *out)
 {
     const sf_op *op = &inst->call->op;
@@ -379,7 +384,7 @@ double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_co
     return sf_costs_op(costs, &effort);
 }
 
-/* Of loops: what both do. */
+/* Of loops: the work of both. */
 static void add_loop(sf_effort *to, const sf_effort *effort)
 {
     const sf_passes *p = &effort->passes;

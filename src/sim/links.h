@@ -11,7 +11,7 @@
 #include "prog/timing.h"
 
 typedef struct sf_links {
-    double free[SF_LEVELS];   /* when those of a level are free again */
+    double free[SF_LEVELS];   /* when those of a level are next free */
     double out_free, in_free; /* when that to the host is, and that from it */
 } sf_links;
 
@@ -22,9 +22,9 @@ double sf_links_take(sf_links *links, const sf_costs *costs, uint32_t axes, doub
 /* The same of a copy to the host or from it. */
 double sf_links_copy(sf_links *links, bool to_host, double now, double seconds);
 
-/* Waits from `now` on for a collective, and returns when it has ended. What is waited for is exposed: of that collective,
- * from when it began, and before, of the one that it began behind. Those that were sent are `sent`, numbers in `all`;
- * NULL: all of them. */
+/* Waits from `now` on for a collective, and returns when it has ended. The wait is exposed time: of
+ * that collective, from when it began, and before, of the one that it queued after. Those that were
+ * sent are `sent`, numbers in `all`; NULL: all of them. */
 double sf_wait_exposed(sf_timing *all, const uint32_t *sent, size_t count, uint32_t awaited,
                        double now);
 

@@ -8,7 +8,7 @@
 #include "cluster/cost_model.h"
 #include "shard/mesh.h"
 
-/* What took part in a mean. */
+/* A sample of a mean. */
 typedef struct sample {
     uint64_t key;  /* of an op; of a collective, its kind and axes */
     double amount; /* of a collective: bytes */
@@ -86,7 +86,8 @@ static sf_collective read_kind(const sf_json *event)
                                                              : SF_COLLECTIVE_COUNT;
 }
 
-/* An event that tells no time of an instruction, or of one that is not priced by itself, is none of ours. */
+/* Events without the time of an instruction, or of one that is not simulated by itself, are
+ * ignored. */
 static sf_status read_event(reader *r, const sf_json *event)
 {
     const sf_json *args = sf_json_get(event, "args");

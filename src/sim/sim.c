@@ -26,7 +26,7 @@ typedef struct gathering {
     double ready;    /* all that have come */
 } gathering;
 
-/* All of them: those of one set of groups stand in order, among those of others. */
+/* All of them: those of one set of pipeline ranks are in order, among those of others. */
 typedef struct gatherings {
     gathering *at;
     size_t count, capacity;
@@ -44,16 +44,16 @@ typedef struct walk {
     const sf_nearness *near; /* by instruction; NULL: it does not count */
     const uint32_t
         *fused_launches; /* by instruction: the first of those that are launched with it */
-    double rate;         /* of the bunch at hand: seconds by byte that is touched */
+    double rate;         /* of the current fused launch: seconds per byte that is touched */
     sf_timing *insts;
     uint32_t *raisers; /* by event */
     uint32_t *sent;    /* collectives and copies, in order */
     uint32_t nsent;
     sf_links links;
-    double now, compute;    /* on the first stream: the time, and what was spent in instructions */
+    double now, compute;    /* on the first stream: the time, and the time in instructions */
     double traffic, hidden; /* of collectives in bodies */
     sf_simulation **bodies;
-    sf_arena *arena; /* of what stays */
+    sf_arena *arena; /* of data that stays */
 } walk;
 
 static void wait_for_inst(walk *w, uint32_t inst)
@@ -223,7 +223,7 @@ static bool can_begin(const walk *w, const sf_inst *inst)
     return true;
 }
 
-/* Of a bunch, those that are launched as one have their shares of that. */
+/* Loops of a fused launch have their shares of its time. */
 static void price_fused_launch(walk *w, uint32_t first)
 {
     uint32_t end = first;
@@ -275,7 +275,7 @@ static void come_to_exchange(walk *w, uint32_t index)
         send_transfer(w, index);
 }
 
-/* Whether the group can go on: what its next instruction waits for is known to end. */
+/* Whether the pipeline rank can go on: the end of its next instruction's dependencies is known. */
 static bool can_go_on(const walk *w)
 {
     return w->next < w->p->ninsts && can_begin(w, &w->p->insts[w->next]);
@@ -306,7 +306,7 @@ static void wait_for_all(walk *w)
         wait_for_inst(w, w->sent[i]);
 }
 
-/* What is hidden is not for nothing where it drags on what is computed beside it. */
+/* Hidden time is not free if it slows down concurrent compute. */
 static void add_up_clocks(walk *w, sf_simulation *out)
 {
     double drag = w->costs ? sf_costs_drag(w->costs) : 0;
@@ -333,7 +333,7 @@ static void add_up_clocks(walk *w, sf_simulation *out)
     out->exposed = w->now - w->compute;
 }
 
-/* What a group waits for that never comes. */
+/* The message for which a pipeline rank waits in vain. */
 static sf_status fail_waiting(const walk *walks, int count, sf_diag *diag)
 {
     for (int g = 0; g < count; g++) {
@@ -363,7 +363,8 @@ static sf_status fail_waiting(const walk *walks, int count, sf_diag *diag)
     return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "pipeline ranks wait for each other");
 }
 
-/* The group that is behind all others that can go on, and when the next of them is to; NULL: none can. */
+/* The pipeline rank with the earliest clock among those that can go on, and the time of the next
+ * one's; NULL: none can. */
 static walk *find_earliest(walk *walks, int count, double *next)
 {
     walk *first = NULL;

@@ -1,16 +1,16 @@
-/* What a program takes on a cluster, without running it.
+/* The simulator: time and memory of a program on a cluster, without running it.
  *
- * The list is walked in order, with a clock for what is computed and one for each level of links (sim/links.h): what is
- * computed goes one after the other, and collectives beside it, one after the other on each link. An instruction begins
- * when the one before it has ended and the events that it waits for are there; a collective when the instruction before it
- * in the list has ended, what it reads is there, and its links are free. What is waited for is exposed; the rest is
- * hidden, and costs no more than what it drags on what is computed beside it (cluster/cluster.h).
+ * The list is walked in order, with a clock for compute and one for each level of links
+ * (sim/links.h): compute runs one instruction after the other, and collectives beside it, one after
+ * the other on each link. An instruction begins when the one before it has ended and the events
+ * that it waits for are there; a collective when the instruction before it in the list has ended,
+ * its operands are there, and its links are free. Waits are exposed time; other communication is
+ * hidden, and costs only the slowdown of concurrent compute (cluster/cluster.h).
  *
- * A body of a loop or branch is walked like a program of its own, once, and counts as often as it runs; where that is not
- * known, once. At its end, all that it sent has come.
+ * A body of a loop or branch is walked like a program of its own, once, and counts as often as it
+ * runs; if that is not known, once. At its end, all its messages have arrived.
  *
- * Memory is what stands at a time, from the lives of buffers.
- */
+ * Memory is that of all live buffers at a time. */
 #ifndef SF_SIM_SIM_H
 #define SF_SIM_SIM_H
 
@@ -20,7 +20,7 @@
 
 typedef struct sf_simulation {
     double seconds;                  /* of a step: compute + exposed */
-    double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
+    double compute, exposed, hidden; /* hidden: time of collectives concurrent with compute */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
     double copied,
@@ -30,9 +30,9 @@ typedef struct sf_simulation {
     sf_timing *insts; /* by instruction; in the arena, */
     struct sf_simulation *
         *bodies;         /* as are those of its bodies, one run of each; NULL: it has none */
-    int64_t host_memory; /* the most that stands in memory of the host */
+    int64_t host_memory; /* the most memory of the host in use */
     int64_t
-        memory; /* of the device at the peak: arguments, constants and what stands in the arena */
+        memory; /* of the device at the peak: arguments, constants and live buffers of the arena */
     uint32_t peak; /* the instruction at which that is */
 } sf_simulation;
 

@@ -59,7 +59,7 @@ static void put_time(sf_json_writer *json, const char *key, double seconds)
     sf_json_add_double(json, key, round(1e9 * seconds) / 1e3); /* to a nanosecond */
 }
 
-/* What it is, so that others that are the same can be priced by it (sim/measured_times.h). */
+/* The kind of an instruction, so that equal ones take its time (sim/measured_times.h). */
 static void put_kind(const sf_program *p, const sf_inst *inst, sf_json_writer *json)
 {
     char axes[SF_AXES_TEXT];
@@ -98,7 +98,7 @@ static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, in
     end_event(json);
 }
 
-/* What stands in memory of a space, where that changes. */
+/* The memory in use in a space, where that changes. */
 static void put_memory(const sf_program *p, sf_space_kind space, const sf_timing *insts, int rank,
                        sf_json_writer *json)
 {

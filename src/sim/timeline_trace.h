@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "sim/sim.h"
 
-/* The text: all ranks of the mesh stand between the two. `about` says what it is a trace of. */
+/* The text: all ranks of the mesh come between the two. `about` describes the trace. */
 void sf_trace_begin(sf_json_writer *json, const char *about, const sf_mesh *mesh);
 void sf_trace_end(sf_json_writer *json);
 

@@ -28,7 +28,8 @@ static void mark_module(backward_search *l)
     }
 }
 
-/* Sums: of what comes in, which are not of the part, and of what only it has made, which are. */
+/* Sums: of incoming gradients, which are not of the part, and of values that only the part has
+ * made, which are. */
 static void settle_sums(backward_search *l)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
@@ -57,7 +58,7 @@ static void mark_sums(backward_search *l)
     }
 }
 
-/* What others add to a sum. */
+/* The other terms of a sum. */
 static void list_others(backward_search *l, sf_value sum, values *out)
 {
     values todo = {0};
@@ -166,7 +167,8 @@ static bool is_real(const backward_search *l, sf_value value)
     return sf_is_float(type_of(l, value)->dtype);
 }
 
-/* Where inputs are added, one value is the gradient of both. Of one that was spread, that is read by the sum which undoes it. */
+/* If inputs are added, one value is the gradient of both. A broadcast input's gradient is read by
+ * the sum that undoes the broadcast. */
 static uint32_t find_undoing(const backward_search *l, sf_value gradient, sf_value input)
 {
     const sf_node *maker = sf_maker(l->graph, input);
@@ -187,7 +189,8 @@ static uint32_t find_undoing(const backward_search *l, sf_value gradient, sf_val
     return found;
 }
 
-/* One value of the type, and several inputs: all but one were spread. False where that is not so. */
+/* One value of the type, and several inputs: all but one were broadcast. False if that does not
+ * hold. */
 static bool share_gradient(const backward_search *l, values *made, const values *rest,
                            sf_value input, sf_gradient *out)
 {

@@ -19,8 +19,9 @@ static bool reads_ours(const backward_search *l, const sf_node *node)
     return false;
 }
 
-/* All that it reads is ours, a constant, or made in the backward pass. Where that is a value which follows from ours, and which the rest
- * of the forward pass computes too, it is so of what follows from no gradient from elsewhere: 1 + t, in the gradient of t = tanh(x). */
+/* All its operands are ours, constants, or made in the backward pass. An operand that follows from
+ * ours, and that the forward pass computes too, must follow from no gradient from elsewhere: 1 + t,
+ * in the gradient of t = tanh(x). */
 static bool reads_no_others(const backward_search *l, const sf_node *node)
 {
     bool follows = false, meets = false;
@@ -59,7 +60,8 @@ static bool is_doubtful(const backward_search *l, const sf_node *node, int doubt
     return shares && meets;
 }
 
-/* Whether it follows from the forward pass alone, and not from ours: no gradient, but what one is multiplied by. */
+/* Whether it follows from the forward pass alone, and not from ours: no gradient, but a factor of
+ * one. */
 static bool is_foreign(const backward_search *l, const sf_node *node)
 {
     for (uint32_t o = 0; o < node->noperands; o++) {
@@ -70,7 +72,7 @@ static bool is_foreign(const backward_search *l, const sf_node *node)
     return true;
 }
 
-/* Nodes of the forward pass that read ours, constants and what follows from them. */
+/* Nodes of the forward pass that read ours, constants and values that follow from them. */
 static void find_following(backward_search *l)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
@@ -95,7 +97,8 @@ static bool is_known_gradient(const backward_search *l, sf_value value)
     return false;
 }
 
-/* Of what could be of the subgraph, that which hangs together with what reads its values, or makes a gradient that is known. */
+/* Of candidate nodes, those that are connected with readers of the subgraph's values, or make a
+ * known gradient. */
 static void keep_tied(backward_search *l)
 {
     bool *tied = SF_ARRAY(l->arena, l->graph->nnodes, bool), grows = true;
@@ -121,7 +124,7 @@ static void keep_tied(backward_search *l)
         l->within[n] = l->within[n] && tied[n];
 }
 
-/* What is left of an op that is linear, in the backward pass; 0: anything else. */
+/* The remaining op of a linear op, in the backward pass; 0: any other. */
 static sf_opcode turned_op(const sf_node *node)
 {
     static const sf_opcode pairs[][2] = {
@@ -165,7 +168,8 @@ static bool has_reader_within(const backward_search *l, sf_value value)
     return false;
 }
 
-/* The one operand that is no constant, or SF_NONE where there are several, or one is ours: of what only changes a gradient. */
+/* The one operand that is no constant, or SF_NONE if there are several, or one is ours: for ops
+ * that only rescale or reshape a gradient. */
 static sf_value changed_by(const backward_search *l, const sf_node *node)
 {
     sf_value changed = SF_NONE;
@@ -180,15 +184,16 @@ static sf_value changed_by(const backward_search *l, const sf_node *node)
     return changed;
 }
 
-/* A sum with what others make: of one result, all that comes in comes before the rest. */
+/* A sum with gradients of others: of one result, all incoming terms come before the others. */
 static bool adds_others(const backward_search *l, const sf_node *node)
 {
     return sf_is(node, SF_OP_ADD) && l->part->noutputs == 1 &&
            (backward_comes_in(l, node->operands[0]) || backward_comes_in(l, node->operands[1]));
 }
 
-/* What only changes a gradient may be of a neighbour in the same scope: at both ends it goes, but for what the subgraph has there
- * itself; and so do sums with what others make. */
+/* Ops that only rescale or reshape a gradient may be of a neighbour in the same scope: they are
+ * dropped at both ends, but for those of the subgraph itself; and so are sums with gradients of
+ * others. */
 static void drop_neighbours(backward_search *l)
 {
     bool drops = true;

@@ -11,7 +11,7 @@
 
 enum { MOST_SUBGRAPHS = 100000 };
 
-/* What is looked for, and where. */
+/* The pattern, and where to search. */
 struct finding {
     sf_primitives *list;
     const char *module;
@@ -244,7 +244,7 @@ static bool reads_from_outside(const sf_graph *graph, const border *b, const sf_
            (!b->within[use->node] && (!b->forward || graph->nodes[use->node]->phase == SF_FORWARD));
 }
 
-/* What it reads of others, and what others read of it. */
+/* Its inputs from others, and its outputs that others read. */
 static sf_subgraph subgraph_within(struct finding *job, const border *b, const sf_uses *uses)
 {
     const sf_graph *graph = job->list->graph;
@@ -299,7 +299,7 @@ static bool is_parameter(const sf_graph *graph, sf_value value)
     return info->node == SF_NONE && graph->arguments[info->index].role == SF_ROLE_PARAM;
 }
 
-/* Parameters behind what else comes in, in the order of the step's arguments. */
+/* Parameters after the other inputs, in the order of the step's arguments. */
 static void put_parameters_last(const sf_graph *graph, sf_value *inputs, int count)
 {
     for (int i = 1; i < count; i++)
@@ -312,8 +312,8 @@ static void put_parameters_last(const sf_graph *graph, sf_value *inputs, int cou
         }
 }
 
-/* What the module computes in the forward pass: its signature is what it reads of others, constants excepted, and what others
- * of the forward pass read of it. */
+/* The nodes of the module in the forward pass: its signature is its operands from others, constants
+ * excepted, and its values that others of the forward pass read. */
 static sf_status keep_module(struct finding *job, const char *module, const bool *fixed,
                              const sf_uses *uses)
 {
@@ -359,7 +359,7 @@ static sf_status find(void *context)
     return status;
 }
 
-/* When memory runs out, the guard has freed what the arena grew by. */
+/* If memory runs out, the guard has freed the arena's growth. */
 static sf_status run_find(struct finding *job, int *first, int *count)
 {
     sf_primitives before = *job->list;
@@ -401,7 +401,8 @@ sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf
     return run_find(&job, first, count);
 }
 
-/* Looking at what was found ----------------------------------------------------------------------- */
+/* Queries of found subgraphs
+ * --------------------------------------------------------------------- */
 
 static const sf_subgraph *get_subgraph(const sf_primitives *list, int number)
 {

@@ -6,7 +6,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 
-/* What a sketch becomes, node by node. */
+/* The nodes of a sketch, one by one. */
 typedef struct building {
     const sf_sketch *sketch;
     sf_emitter *emitter;
@@ -70,7 +70,8 @@ static const sf_type *find_widest(const building *b, const sf_sketch_node *node)
     return widest;
 }
 
-/* What a number among the operands is of: of a select, what is chosen, not what chooses. */
+/* The type of a number among the operands: of a select, that of the choices, not of the
+ * condition. */
 static sf_dtype find_dtype(const building *b, const sf_sketch_node *node, sf_dtype otherwise)
 {
     for (int i = node->noperands; i-- > 0;)
@@ -130,7 +131,7 @@ static void take_attrs(building *b, const sf_sketch_node *node, const sf_value *
     }
 }
 
-/* What is said of the type of the result, where the operands do not tell; else NULL. */
+/* The declared type of the result, if the operands do not determine it; else NULL. */
 static const sf_type *declared_type(const building *b, const sf_sketch_node *node,
                                     const sf_type *operand)
 {

@@ -5,8 +5,8 @@
 #include "front/normal.h"
 #include "match/sketch.h"
 
-/* Adds what the sketch says on these inputs, where the emitter stands; `out` has one value for each of its results. SF_EMISMATCH
- * where types do not go together. */
+/* Adds the sketch on these inputs, at the emitter's place; `out` has one value for each of its
+ * results. SF_EMISMATCH if types are incompatible. */
 sf_status sf_fragment_build(const sf_sketch *sketch, sf_emitter *emitter, const sf_value *inputs,
                             sf_diag *diag, sf_value *out);
 

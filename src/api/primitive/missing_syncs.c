@@ -1,12 +1,12 @@
-/* Sums that a schedule leaves in parts: a parameter is sharded along what a product adds up over, and no sync says where
- * the parts come together. Completion puts them together right behind the product, so the step is right; but who places syncs
- * by hand has forgotten one. */
+/* Partial sums without a sync: a schedule shards a parameter along the summed dimension of a
+ * product, and has no sync for the partial sum. Sharding propagation reduces it right after the
+ * product, so the step is correct; but a user who places syncs by hand has forgotten one. */
 #include <string.h>
 
 #include "api/primitive/primitives.h"
 #include "op/op.h"
 
-/* Whether a sync over the axis is behind the scope, or behind one that it is in. */
+/* Whether a sync over the axis comes after the scope, or after one that it is in. */
 static bool is_synced(const sf_primitives *list, const char *scope, const char *axis)
 {
     for (size_t i = 0; i < list->nentries; i++) {
@@ -30,7 +30,8 @@ static bool reads(const sf_primitives *list, const sf_node *node, const sf_entry
     return false;
 }
 
-/* The first product that makes parts of a sum over the axis of the shard, of what that has in pieces; or NULL. */
+/* The first product that makes a partial sum over the axis of the shard, of a sharded operand; or
+ * NULL. */
 static const sf_node *find_unsynced(const sf_primitives *list, const sf_plan *plan,
                                     const sf_entry *shard)
 {

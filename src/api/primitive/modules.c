@@ -1,4 +1,5 @@
-/* What a list of primitives is about: the modules and parameters of the step, and what is set of it. */
+/* The targets of a list of primitives: the modules and parameters of the step, and their
+ * settings. */
 #include <string.h>
 
 #include "api/primitive/primitives.h"
@@ -14,7 +15,7 @@ static bool is_listed(const sf_strings *list, const char *text)
     return false;
 }
 
-/* A path behind those that it is in. */
+/* A path after those that it is in. */
 static void list_path(sf_strings *list, const char *path, sf_arena *arena)
 {
     if (!*path || is_listed(list, path))

@@ -1,4 +1,5 @@
-/* The rules that primitives are held to before anything is planned: each says what is wrong, and where. */
+/* The rules for primitives, checked before planning: each message names the violation and its
+ * place. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -248,7 +249,8 @@ static sf_status check_setting(const sf_primitives *list, const sf_entry *entry,
     return check_value(said, diag);
 }
 
-/* What begins a stage, or is computed again, computes something; a word for the whole step does not say it, too. */
+/* A module that begins a stage, or is recomputed, has nodes; and the option for the whole step is
+ * not set as well. */
 static sf_status check_scope(const sf_primitives *list, const sf_entry *entry, const char *word,
                              sf_diag *diag)
 {
@@ -258,7 +260,7 @@ static sf_status check_scope(const sf_primitives *list, const sf_entry *entry, c
     return check_computes(list, entry, diag);
 }
 
-/* A stage does not begin inside of what was said not to be looked into; but a leaf may begin one. */
+/* A stage does not begin inside a leaf; but a leaf may begin one. */
 static sf_status check_split(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
     char place[256], above[1024];
@@ -340,7 +342,7 @@ static sf_status check_replace(const sf_primitives *list, const sf_entry *entry,
     SF_TRY(sf_check_subgraphs(list, said, diag));
     if (said->nsubgraphs == 0)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "replace needs a subgraph");
-    if (entry->made) /* it is there already, and only checked again */
+    if (entry->made) /* it exists already, and is only checked once more */
         return SF_OK;
     if (said->backwards && said->backward)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said),

@@ -154,7 +154,7 @@ static void describe(const sf_entry *entry, sf_buf *out)
     }
 }
 
-/* What is not said of a shard or a sync. */
+/* Defaults of a shard or a sync. */
 static void complete_said(const sf_primitives *list, sf_primitive *said)
 {
     sf_arena arena = {0};
@@ -248,7 +248,8 @@ static sf_status check_said(const sf_primitives *list, const sf_primitive *said,
     return SF_OK;
 }
 
-/* Changes the list, or leaves it as it was. Where memory runs out, the guard has freed what the arena grew by. */
+/* Changes the list, or leaves it as it was. If memory runs out, the guard has freed the arena's
+ * growth. */
 static sf_status change(sf_status (*work)(void *), void *job, sf_primitives *list, sf_diag *diag)
 {
     sf_primitives before = *list;
@@ -306,7 +307,8 @@ static sf_status check_all(const sf_primitives *list, sf_diag *diag)
     return SF_OK;
 }
 
-/* A step that was changed is as it was before; what came later may be about what is then gone. */
+/* Undoing REPLACE restores the previous step; later primitives may be about nodes that no longer
+ * exist. */
 static sf_status undo_replaced(const struct undoing *job, sf_primitives *without)
 {
     const sf_primitives *list = job->list;

@@ -1,12 +1,11 @@
-/* Within api/: a list of primitives, what each was found to mean, and the rules that it was held to.
+/* Within api/: a list of primitives, the meaning of each, and the rules that it passed.
  *
- *     what is said --(api/primitives.c)--> entry --(api/primitive_rules.c)--> kept --(api/primitive_plan.c)--> plan
+ *     primitive --(api/primitives.c)--> entry --(api/primitive_rules.c)--> kept --(api/primitive_plan.c)--> plan
  *
- * api/primitive_modules.c says what the step has that an entry can mean.
+ * api/primitive_modules.c finds the modules and parameters that an entry can mean.
  *
- * An entry means modules and parameters, found when it was added. What a plan needs, pins and lists of scopes, is
- * written from the entries each time that one is made.
- */
+ * An entry means modules and parameters, found when it was added. The pins and lists of scopes of a
+ * plan are written from the entries for each plan. */
 #ifndef SF_API_PRIMITIVES_H
 #define SF_API_PRIMITIVES_H
 
@@ -32,7 +31,7 @@ typedef struct sf_entry {
     size_t nparams;
     const sf_parameter **params;
     const char *text;
-    sf_graph *made; /* REPLACE: the step behind it; or NULL */
+    sf_graph *made; /* REPLACE: the step after it; or NULL */
 } sf_entry;
 
 /* Ops that were found, of one graph. */
@@ -48,7 +47,7 @@ typedef struct sf_subgraph {
 struct sf_primitives {
     sf_arena arena;
     const sf_graph *base;  /* the step that it is of */
-    const sf_graph *graph; /* the same behind the last REPLACE */
+    const sf_graph *graph; /* the same after the last REPLACE */
     size_t nmodules;
     const char **modules; /* in the order of the step */
     size_t nsubgraphs, subgraph_capacity;
@@ -58,7 +57,7 @@ struct sf_primitives {
     size_t nentries, capacity;
     sf_entry *entries;
     int made;         /* entries in all, also those that were undone */
-    const char *file; /* where that is said what is added now, and does not say it; or NULL */
+    const char *file; /* the file of the current primitive, if it has none itself; or NULL */
     int line;
 };
 
@@ -72,7 +71,7 @@ const sf_parameter **sf_match_params(const sf_primitives *list, size_t nmodules,
 /* Whether the path is that of the module, or of one below it. */
 bool sf_is_in_module(const char *path, const char *module);
 
-/* Whether ops of the forward pass stand in the module. */
+/* Whether ops of the forward pass are in the module. */
 bool sf_module_computes(const sf_primitives *list, const char *module);
 
 /* The modules of the graph that it has now. */
@@ -81,30 +80,31 @@ void sf_list_modules(sf_primitives *list);
 /* The subgraphs of a primitive are there, and of the step as it is. */
 sf_status sf_check_subgraphs(const sf_primitives *list, const sf_primitive *said, sf_diag *diag);
 
-/* The trace that does not look into what the module is in, a leaf; or NULL. */
+/* The trace that makes a module around this one a leaf; or NULL. */
 const sf_entry *sf_find_leaf_around(const sf_primitives *list, const char *module);
 
-/* A loop of the step that what the path says stands in, and that was not unrolled; or NULL. */
+/* A loop of the step, not unrolled, that contains the ops of the path; or NULL. */
 const sf_node *sf_find_loop_around(const sf_primitives *list, const char *path);
 sf_status sf_fail_in_loop(const sf_primitive *said, const char *path, const sf_node *loop,
                           sf_diag *diag);
 
-/* Tells of sums in parts that no sync puts together: a warning or, of a strict schedule, SF_EMISMATCH. */
+/* Reports partial sums without a sync: a warning or, of a strict schedule, SF_EMISMATCH. */
 sf_status sf_check_syncs(const sf_primitives *list, const sf_plan *plan, sf_diag *diag);
 
-/* Makes the step in which the entry has replaced what it says. */
+/* Makes the step with the entry's replacement. */
 sf_status sf_replace(const sf_primitives *list, sf_entry *entry, sf_diag *diag);
 
 /* The kernel that the entry names is found in each of its modules. */
 sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
 
-/* Primitives of a space: whether one is, whether there is one, what the entry is held to, and the plan that they say. */
+/* Primitives of a space: whether one is, whether there is one, the rules for the entry, and the
+ * plan. */
 bool sf_is_of_space(sf_primitive_kind kind);
 bool sf_has_space(const sf_primitives *list);
 sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
 sf_status sf_pin_space(const sf_primitives *list, const sf_plan_spec *spec, sf_diag *diag,
                        sf_plan **out);
-/* The fastest plan of a space that fits, of those that it leaves open; with what is expected of it. */
+/* The fastest plan of a space that fits, over its open choices; with its predicted costs. */
 sf_status sf_search_space(const sf_primitives *list, const sf_plan_spec *spec,
                           const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 void sf_describe_space(const sf_primitive *said, sf_buf *out);
@@ -119,7 +119,7 @@ bool sf_find_mesh_set(const sf_primitives *list, sf_arena *arena, sf_mesh *out);
 /* Holds an entry to the rules, as those before it have it. */
 sf_status sf_primitive_check(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
 
-/* Keeps what was applied in the plan. */
+/* Records the applied primitives in the plan. */
 void sf_primitives_keep(const sf_primitives *list, sf_plan *plan);
 
 #endif

@@ -9,7 +9,7 @@
 #include "plan/json/applied_primitives.h"
 #include "plan/pin.h"
 
-/* What a list comes to, as a specification. Lives in the arena. */
+/* The specification of a list. Lives in the arena. */
 typedef struct meaning {
     const sf_primitives *list;
     sf_arena arena;
@@ -134,7 +134,7 @@ struct planning {
     sf_plan *plan;
 };
 
-/* Adds the meaning of the list to what is said beside it; both live in the arena. */
+/* Merges the specification of the list with the caller's; both live in the arena. */
 static sf_status merge(struct planning *job, meaning *m)
 {
     SF_TRY(find_meaning(m, job->diag));
@@ -146,7 +146,7 @@ static sf_status merge(struct planning *job, meaning *m)
                    "both the schedule and the command line give %s: drop one of them", both);
 }
 
-/* Scopes of what is fused by the compiler of the system, a line each; empty where nothing is. */
+/* Scopes that the system's compiler fuses, a line each; empty if there are none. */
 static void list_compiled(const sf_primitives *list, sf_buf *out)
 {
     for (size_t i = 0; i < list->nentries; i++) {

@@ -78,7 +78,8 @@ static sf_status hint_signature(const sf_subgraph *part, sf_diag *diag)
     return status;
 }
 
-/* A part to be built, out of a file: what it is given, how many results it has, and what it stands for. */
+/* A part to be built, from a file: its inputs, its number of results, and the part that it
+ * replaces. */
 typedef struct file_part {
     const fragment_file *file;
     const sf_subgraph *part;
@@ -141,7 +142,7 @@ typedef struct gradients {
     file_part file;
     const sf_sketch *sketch; /* or NULL: of the file */
     sf_backward_part backward;
-    sf_value *wanted;      /* those of the twin that there are, */
+    sf_value *wanted;      /* existing values of the original, */
     uint32_t *readers;     /* and who reads them */
     const sf_type **types; /* of all inputs that are floats */
     sf_loc loc;
@@ -236,7 +237,7 @@ static sf_status list_gradients(const sf_primitive *said, const sf_subgraph *of,
     return SF_OK;
 }
 
-/* What is replaced, and by what; in the arena. */
+/* The replaced parts, and their replacements; in the arena. */
 static sf_status list_parts(const sf_primitives *list, const sf_primitive *said, sf_arena *arena,
                             sf_diag *diag, sf_part **out, int *nparts)
 {

@@ -17,7 +17,7 @@ enum { WAITING, BEGUN, BUILT };
 typedef struct rewriting {
     const sf_graph *from;
     sf_graph *to;
-    sf_value *map; /* by value of `from`: what stands for it, or SF_NONE */
+    sf_value *map; /* by value of `from`: its replacement, or SF_NONE */
     int *part_of;  /* by value of `from`: the part that makes it, or -1 */
     int *part_for; /* by node of `from`: the part that makes a value for it alone, or -1; */
     sf_value *other_of, *made_for; /* in the place of which, and that value */
@@ -102,7 +102,7 @@ static sf_status copy_node(rewriting *r, const sf_node *node)
     return SF_OK;
 }
 
-/* Sees to it that something stands for the value. */
+/* Makes the counterpart of the value. */
 static sf_status need(rewriting *r, sf_value value)
 {
     if (r->map[value] != SF_NONE)

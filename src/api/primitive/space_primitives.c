@@ -52,7 +52,7 @@ void sf_describe_space(const sf_primitive *said, sf_buf *out)
     }
 }
 
-/* What was said of a failure, at the place of the primitive. */
+/* Reports a failure at the place of the primitive. */
 static sf_status tell_at(const sf_primitive *said, sf_status status, sf_diag *own, sf_diag *diag)
 {
     const sf_message *message = own->count > 0 ? &own->messages[0] : NULL;
@@ -109,7 +109,7 @@ sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_di
     return status;
 }
 
-/* What a space says in words of its own is not said beside it. */
+/* Fields that a space's primitives set must not be set beside it. */
 static sf_status check_beside(const sf_primitives *list, sf_diag *diag)
 {
     static const char *const settings[] = {"micro_batches", "stages", "co_shard", "shard_state",

@@ -1,5 +1,6 @@
-/* What a space leaves open, searched: recipes for what is not split and recompute, where that is not said; the order of
- * tasks is found for each. All that can be are lowered and priced, and the fastest that fits is taken. */
+/* The search over open choices of a space: recipes for unsplit nodes and recompute, if these are
+ * not given; the order of tasks is found for each. All possible plans are lowered and simulated,
+ * and the fastest that fits is taken. */
 #include <string.h>
 
 #include "api/cluster_price.h"
@@ -39,7 +40,7 @@ static void keep_alternative(looking *l, const char *recipe, const sf_plan *plan
     SF_PUSH(&l->arena, l->alternatives, l->nalternatives, l->capacity, made);
 }
 
-/* One choice of what is open. What cannot be is left out. */
+/* One combination of the open choices. Impossible ones are left out. */
 static void try_choice(looking *l, const char *recipe, const char *recompute)
 {
     sf_plan_spec spec = *l->spec;

@@ -1,5 +1,5 @@
-/* Kernels by name, in the place of what they are in a module. Engines look for them by themselves; here it is held that they find
- * them. */
+/* Kernels by name, in place of equal ops in a module. Engines find them by themselves; this checks
+ * that they do. */
 #include <string.h>
 
 #include "api/primitive/primitives.h"
@@ -25,7 +25,7 @@ static const char *name_of(const char *module)
 static const char may_ask[] =
     "sch:kernels(\"all\"), before this, has kernels stand for what they can";
 
-/* The step, with what the schedule says of kernels; for sf_graph_free. */
+/* The step, with the schedule's choice of kernels; for sf_graph_free. */
 static sf_graph *graph_with_kernels(const sf_primitives *list)
 {
     const sf_entry *set = sf_find_setting(list, "kernels");
@@ -47,7 +47,7 @@ static bool has_attention(const sf_regraph *found, const char *module)
 
 /* Loops ------------------------------------------------------------------------------------------- */
 
-/* What a loop does. */
+/* The function of a loop. */
 enum {
     DOES_BIAS = 1,       /* adds a parameter to each row */
     DOES_RESIDUAL = 2,   /* adds two tensors */
@@ -58,8 +58,8 @@ enum {
     DOES_PRODUCT = 64,
 };
 
-/* Kernels that are loops: what one loop does forward, of which the module itself does `own`; and what one loop of the module does
- * backward. */
+/* Kernels that are loops: the forward function of one loop, of which the module itself computes
+ * `own`; and the backward function of one loop of the module. */
 static const struct loop_kernel {
     const char *name;
     int forward, own, backward;
@@ -102,7 +102,8 @@ static int what_node_does(const sf_graph *graph, const sf_node *node)
                                           : 0;
 }
 
-/* Whether a loop does what is wanted, and the module, in this phase, what is its own of that; 0: anything. */
+/* Whether a loop computes the function, and the module, in this phase, its own part of that; 0:
+ * any. */
 static bool has_loop(const sf_graph *graph, const sf_trace *trace, size_t ninsts,
                      const char *module, sf_phase phase, int wanted, int own)
 {
@@ -127,7 +128,8 @@ static bool has_loop(const sf_graph *graph, const sf_trace *trace, size_t ninsts
 
 /* Cross entropy ----------------------------------------------------------------------------------- */
 
-/* The logits that are looked up by labels in the module: what a gather of the forward pass takes one of each row of. */
+/* The logits that are looked up by labels in the module: a gather of the forward pass takes one of
+ * each row of them. */
 static bool is_lookup(const sf_graph *graph, const sf_node *node, const char *module)
 {
     return node->phase == SF_FORWARD && sf_is(node, SF_OP_GATHER) && is_in(node, module) &&

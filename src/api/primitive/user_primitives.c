@@ -45,7 +45,7 @@ sf_status sf_primitive_load(const char *path, sf_diag *diag, const sf_user_primi
     return SF_OK;
 }
 
-/* What its function says. Where it gives no reason, one that a function of the host gave is there. */
+/* The result of its function. If it gives no reason, a function of the host has given one. */
 static sf_status call_user(const sf_user_primitive *user, int (*function)(sf_user_call *),
                            sf_user_call *call)
 {
@@ -62,7 +62,7 @@ static sf_status call_user(const sf_user_primitive *user, int (*function)(sf_use
                    *call->reason ? call->reason : "it does not apply here");
 }
 
-/* Behind a note with its name. */
+/* After an ANNOTATE with its name. */
 static sf_status apply_user(const sf_user_primitive *user, sf_user_call *call)
 {
     sf_primitive note = {.size = sizeof note,

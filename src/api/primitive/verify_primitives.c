@@ -1,4 +1,4 @@
-/* Verifying a schedule, and finding the primitive that is to blame. */
+/* Verifies a schedule, and finds the faulty primitive. */
 #include <string.h>
 
 #include "api/api_options.h"

@@ -18,7 +18,7 @@ static sf_status run_step(void *context)
     return sf_engine_step(step->runner.engine, step->diag);
 }
 
-/* Numbers of all sizes up to 1: what a device takes for a product depends on how many bits change. */
+/* Numbers of all sizes up to 1: the time of a product depends on how many bits change. */
 static void fill_pattern(sf_dtype dtype, char *pattern, int64_t count)
 {
     uint32_t bits = 1;

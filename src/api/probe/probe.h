@@ -1,7 +1,7 @@
-/* Measuring an engine by steps that do one thing: what it takes for that in a step of many.
+/* Measures an engine by steps with one kind of instruction: its time in a step of many.
  *
- * All ranks make the same calls (run/measure.h). A step is run a few times first, so that it runs as it will for long: on a GPU, as
- * one graph. */
+ * All ranks make the same calls (run/measure.h). A step is run a few times first, so that it runs
+ * in its final form: on a GPU, as one graph. */
 #ifndef SF_API_PROBE_PROBE_H
 #define SF_API_PROBE_PROBE_H
 
@@ -16,7 +16,7 @@ typedef struct sf_probe {
     double base;  /* seconds of a step beside its instructions */
 } sf_probe;
 
-/* What a step took, and its program did. */
+/* The time of a step, and of its program. */
 typedef struct sf_probed {
     double seconds;      /* of an instruction, the base of the step taken off */
     double flops, bytes; /* of an instruction, as the simulator counts (sim/instruction_work.h) */
@@ -30,10 +30,10 @@ sf_status sf_probe_text(const sf_probe *probe, const sf_buf *text, int count, sf
 /* The same of a graph. */
 sf_status sf_probe_graph(const sf_probe *probe, const sf_graph *graph, int count, sf_probed *out);
 
-/* Seconds of an instruction that has next to nothing to do, with its part of what a step takes beside its instructions. */
+/* Seconds of an instruction with next to no work, with its part of the step's overhead. */
 sf_status sf_measure_launch(const sf_probe *probe, double *out);
 
-/* What a step takes beside its instructions: for probe->base. */
+/* The overhead of a step beside its instructions: for probe->base. */
 sf_status sf_measure_base(const sf_probe *probe, double *out);
 
 #endif

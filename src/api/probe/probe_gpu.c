@@ -171,7 +171,7 @@ static sf_status measure_moves(const sf_probe *probe, sf_curve *out)
     return SF_OK;
 }
 
-/* The same tensors again and again. */
+/* The same tensors repeatedly. */
 static sf_status measure_paces(const sf_probe *probe, sf_curve *out)
 {
     series p = {.probe = probe};
@@ -206,8 +206,8 @@ static sf_status measure_chain(const sf_probe *probe, int64_t count, const char 
     return SF_OK;
 }
 
-/* Folds along a dimension that is not the last: long ones say what an element takes, short ones what a row does; and windows, by
- * what each sees. */
+/* Folds along a dimension that is not the last: long ones measure the time of an element, short
+ * ones that of a row; and windows, by their size. */
 static sf_status measure_transposed(const sf_probe *probe, int64_t count, sf_device_kind *kind)
 {
     enum { CHANNELS = 128, IMAGES = 64, SHORT = 49, SIDE = 32 };
@@ -322,7 +322,8 @@ static sf_status measure_types(const sf_probe *probe, sf_announce *announce, voi
                                sf_device_kind *kind, sf_gpu *gpu)
 {
     bool has_tf32 =
-        probe->precision == SF_PRECISION_TF32; /* then f32 is what texts insist on: products */
+        /* then texts with the highest precision need f32: products */
+        probe->precision == SF_PRECISION_TF32;
     for (int i = 0; i < TYPES; i++) {
         const product_type *type = &types[i];
         if (type->math == SF_MATH_TF32 && !has_tf32)

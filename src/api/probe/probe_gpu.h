@@ -4,7 +4,7 @@
 
 #include "api/probe/probe.h"
 
-/* Says what is measured next. */
+/* Reports the next measurement. */
 typedef sf_status sf_announce(void *context, const char *what);
 
 /* All of `kind` that is measured, but for its memory. Curves live in the arena of the meter; probe->base is set. With precision

@@ -15,7 +15,7 @@ int sf_text_argument(sf_step_text *text, const char *type);
 /* The value, "%v3", is a result of the type. */
 void sf_text_result(sf_step_text *text, const char *value, const char *type);
 
-/* The step, in place of what it was made from. */
+/* The step; frees the text's state. */
 sf_buf sf_text_finish(sf_step_text *text);
 
 /* `copies` products of m x k and k x n. */
@@ -42,11 +42,12 @@ sf_buf sf_text_border(int64_t side);
 sf_buf sf_text_transposed(int64_t images, int64_t pixels, int64_t channels);
 sf_buf sf_text_windows(int64_t images, int64_t side, int64_t channels);
 
-/* Convolutions with a window of 3 x 3, channels last, over images as large as their results, and what follows from such. */
+/* Convolutions with a window of 3 x 3, channels last, over images as large as their results, and
+ * their gradients. */
 typedef enum sf_text_kind {
     SF_TEXT_FORWARD,
     SF_TEXT_SKIPPING,   /* windows move by two, so that results are half as large */
-    SF_TEXT_TRANSPOSED, /* images are spread by two, so that results are twice as large */
+    SF_TEXT_TRANSPOSED, /* images are dilated by two, so that results are twice as large */
     SF_TEXT_GRADIENT,
     SF_TEXT_STRIDED /* the gradient, where windows move by two */
 } sf_text_kind;

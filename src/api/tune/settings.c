@@ -58,7 +58,7 @@ static sf_status choose(sf_settings *settings, const char *name, int64_t count, 
     return SF_OK;
 }
 
-/* The one that was asked for last gets its value. */
+/* Sets the value of the variable that was read last. */
 static void keep_value(sf_settings *settings, const char *name, const char *value)
 {
     sf_variable *kept = settings ? &settings->variables[settings->nvariables - 1] : NULL;

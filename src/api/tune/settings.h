@@ -1,4 +1,4 @@
-/* Within api/ and script/: values of variables that a program asks for, in the order in which it does. */
+/* Within api/ and script/: values of variables that a program reads, in its order. */
 #ifndef SF_API_SETTINGS_H
 #define SF_API_SETTINGS_H
 
@@ -17,12 +17,12 @@ typedef struct sf_variable {
 struct sf_settings {
     int nwanted; /* the first so many are given, by number; those after them have their first value */
     int64_t wanted[SF_MOST_VARIABLES];
-    int nvariables; /* asked for so far */
+    int nvariables; /* read so far */
     sf_variable variables[SF_MOST_VARIABLES];
 };
 
-/* Goes on to the next setting: of the last variable that has another value, the next one, and first values of those behind it. Of
- * settings that a program has run with. False: there is none. */
+/* Goes on to the next setting: of the last variable that has another value, the next one, and first
+ * values of later ones. Of settings that a program has run with. False: there is none. */
 bool sf_settings_next(sf_settings *settings);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct kept_report {
     sf_arena arena;
 } kept_report;
 
-/* What a message says, without its place; in the arena. */
+/* The text of a message, without its place; in the arena. */
 static const char *keep_words(sf_tuning *tuning, const sf_diag *diag)
 {
     int count = diag->count < SF_DIAG_KEPT ? diag->count : SF_DIAG_KEPT;
@@ -51,7 +51,7 @@ static sf_status make_plan(sf_tuning *tuning, size_t point, sf_diag *diag, sf_pl
     return status;
 }
 
-/* Where plans are run, they are priced on CPUs, for the sake of their memory. */
+/* If plans are run, they are simulated on CPUs, for their memory. */
 static sf_status find_cluster(sf_tuning *tuning, const sf_plan *plan, const sf_cluster **out,
                               sf_diag *diag)
 {
@@ -119,7 +119,8 @@ static sf_status run_plan(sf_tuning *tuning, const sf_graph *graph, const sf_pla
     return status;
 }
 
-/* What a rank may take: what was said, else what its device has; where plans run, what the machine has for all. */
+/* The memory of a rank: the option, else that of its device; if plans run, that of the machine for
+ * all. */
 static int64_t find_room(const sf_tuning *tuning, const sf_plan *plan, const sf_price *priced)
 {
     if (tuning->options.memory > 0)
@@ -143,7 +144,7 @@ static sf_status try_plan(sf_tuning *tuning, const sf_graph *graph, const sf_pla
     return SF_OK;
 }
 
-/* What fails is a setting that cannot be, and why; only where there is no memory is that all. */
+/* A failure is an impossible setting, and the reason; only without memory does tuning end. */
 static sf_status try_point(sf_tuning *tuning, size_t point, sf_trial *trial)
 {
     sf_plan *plan;

@@ -1,4 +1,4 @@
-/* The log of a tuner: what was tried is not tried again. */
+/* The log of a tuner: its settings are not tried once more. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-/* What trials are of: those of another step, program or machine say nothing here. */
+/* The key of trials: those of another step, program or machine do not apply here. */
 static const char *describe_run(sf_tuning *tuning)
 {
     const sf_tune_options *options = &tuning->options;

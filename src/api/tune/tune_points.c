@@ -1,4 +1,4 @@
-/* All settings of a program that asks for variables as it goes. */
+/* All settings of a program that reads variables as it runs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
-/* Within api/: what tuning a step works with.
+/* Within api/: the state of tuning a step.
  *
  *     apply --(api/tune_points.c)--> points --(tune/)--> trials --(api/tune_log.c)--> log
  *                                              ^  |
- *                                              +--+ (api/tune.c)
- */
+ *                                              +--+ (api/tune.c) */
 #ifndef SF_API_TUNING_H
 #define SF_API_TUNING_H
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Elements at a time; and how many there are at least of what can be called stale. */
+/* Elements at a time; and the least number of elements that can be called stale. */
 enum { CHUNK = 1024, LEAST_STATE = 4 };
 
 double sf_relative_error(double ours, double theirs, double scale)
@@ -38,12 +38,12 @@ double sf_tolerance_of(bool is_narrow, sf_precision precision, double given)
 {
     if (given > 0)
         return given;
-    if (precision == SF_PRECISION_FP8) /* some times what is lost of a gradient */
+    if (precision == SF_PRECISION_FP8) /* some times the rounding error of a gradient */
         return 4 * ldexp(1, -sf_dtype_get(SF_F8E5M2)->mantissa - 1);
     return is_narrow ? 5e-2 : 1e-4;
 }
 
-/* A sum of squares of what is finite. */
+/* A sum of squares of finite numbers. */
 struct squares {
     double sum;
     int64_t count;
@@ -62,7 +62,7 @@ static double mean(const struct squares *squares)
     return squares->count ? sqrt(squares->sum / (double)squares->count) : 0;
 }
 
-/* What a result was before the step, where it is state. */
+/* The value of a result before the step, if it is state. */
 struct before {
     const sf_tensor *tensor; /* or NULL */
     bool is_weight;
@@ -99,7 +99,7 @@ struct floats {
     struct before before;
     const void *ours;
     double a[CHUNK], b[CHUNK], c[CHUNK];
-    double scale, change; /* quadratic means of what is expected, and of its change */
+    double scale, change; /* quadratic means of the expected values, and of their changes */
     double allowed;       /* how much larger the error of an element may be than the tolerance */
 };
 
@@ -137,8 +137,9 @@ static void measure_floats(const sf_comparison *in, uint32_t result, struct befo
     floats->change = mean(&changes);
 }
 
-/* What a difference of element i of the chunk is relative to: the value, or, of a weight, the change, if that is
- * less. But two units in the last place of a weight are rounding, since optimizers add up to two terms to it. */
+/* The scale of a difference of element i of the chunk: the value, or, of a weight, the change, if
+ * that is less. But two units in the last place of a weight are rounding, since optimizers add up
+ * to two terms to it. */
 static double size_of(const struct floats *floats, int64_t i, double difference)
 {
     double size = fmax(fabs(floats->b[i]), floats->scale);
@@ -150,7 +151,7 @@ static double size_of(const struct floats *floats, int64_t i, double difference)
     return fmin(size, fmax(fabs(floats->b[i] - floats->c[i]), floats->change));
 }
 
-/* The error of element i of the chunk, relative to what is allowed of an element. */
+/* The error of element i of the chunk, relative to the tolerance of an element. */
 static double error_of(const struct floats *floats, int64_t i)
 {
     double ours = floats->a[i], theirs = floats->b[i];
@@ -162,7 +163,7 @@ static double error_of(const struct floats *floats, int64_t i)
     return difference / size_of(floats, i, difference) / floats->allowed;
 }
 
-/* The quadratic mean of the differences, relative to that of what is expected. */
+/* The quadratic mean of the differences, relative to that of the expected values. */
 static double mean_error(const struct floats *floats, const struct squares *differences)
 {
     double size = floats->before.is_weight ? fmin(floats->scale, floats->change) : floats->scale;
@@ -216,7 +217,7 @@ static sf_runs whole_of(const sf_type *type)
 /* The worst element so far. */
 struct worst {
     double error;
-    int64_t index, local; /* in the whole, and in what is held */
+    int64_t index, local; /* in the whole, and in the shard */
 };
 
 static void keep_worst(struct worst *worst, double error, int64_t index, int64_t local)
@@ -241,7 +242,8 @@ struct walk {
         nchanged; /* of state: elements, those that are as before, and that should not be */
 };
 
-/* Whether noise moves the element as far. No noise excuses an infinity, or what is no number, where there should be one. */
+/* Whether noise moves the element as far. No noise excuses an infinity, or a NaN, in place of a
+ * number. */
 static bool within_noise(const struct walk *walk, int64_t index, double difference)
 {
     if (!walk->unstable || walk->unstable->at[index] == 0 || !isfinite(difference))
@@ -250,7 +252,7 @@ static bool within_noise(const struct walk *walk, int64_t index, double differen
     return isinf(noise) || difference <= SF_NOISE_FACTOR * noise;
 }
 
-/* State that is not updated at all is not what noise does, however much that does. */
+/* State that is not updated at all is no effect of noise, however large that is. */
 static void watch_state(struct walk *walk, int64_t length)
 {
     const struct floats *floats = &walk->floats;

@@ -8,15 +8,15 @@
 #include "shard/contiguous_runs.h"
 #include "sheaf/eval.h"
 
-/* What a rank holds of a result. */
+/* A rank's part of a result. */
 typedef struct sf_held {
     sf_runs runs;
     const void *data;
 } sf_held;
 
-/* What noise does to a result (api/spread.h). */
+/* The effect of noise on a result (api/spread.h). */
 typedef struct sf_unstable {
-    const float *at; /* the spread of each element */
+    const float *at; /* the largest deviation of each element */
     int64_t count;   /* elements that noise moves past the tolerance */
     double largest;  /* error that noise makes */
 } sf_unstable;
@@ -25,7 +25,8 @@ typedef struct sf_comparison {
     const sf_graph *graph;
     const sf_tensor *arguments;     /* of the step, whole */
     const sf_tensor *ours, *theirs; /* results of it, whole */
-    const sf_held *held; /* by result: what is compared instead of all of `ours`; or NULL */
+    /* by result: the part that is compared instead of all of `ours`; or NULL */
+    const sf_held *held;
     double tolerance;
     const sf_unstable *unstable; /* by result; or NULL: there was no noise */
     bool on_average; /* judge tensors by quadratic means, single elements less strictly */
@@ -34,15 +35,15 @@ typedef struct sf_comparison {
 /* How many times more an element may differ than its tensor on average. */
 enum { SF_LARGEST_TO_MEAN = 5 };
 
-/* How many times its spread an element may differ, and a loss, where it is by chance in which step runs part; and of how
- * many elements that noise moves there may be one that noise has missed. */
+/* How many times its largest deviation an element may differ, and a loss, since runs are a random
+ * sample; and for how many elements that noise moves there may be one that noise has missed. */
 enum { SF_NOISE_FACTOR = 2, SF_LOSS_NOISE_FACTOR = 8, SF_UNSTABLE_TO_MISSED = 16 };
 
 /* Fills one difference for each result, as include/sheaf/eval.h describes them; names live in the
  * arena. Returns the worst one, -1 when there are no results. */
 int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *out);
 
-/* One for each result, from the spread of its elements; neither `ours` nor `held` is looked at. */
+/* One for each result, from the deviations of its elements; neither `ours` nor `held` is read. */
 void sf_find_unstable(const sf_comparison *comparison, float *const *noise, sf_arena *arena,
                       sf_unstable *out);
 
@@ -66,7 +67,8 @@ double sf_relative_error(double ours, double theirs, double scale);
  * more. */
 bool sf_is_narrow(const sf_graph *graph, sf_precision precision);
 
-/* What a result may differ by without further questions: as given, or, for 0, what rounding does to a step of its kind. */
+/* The tolerance of a result without noise: as given, or, for 0, the rounding errors of a step of
+ * its kind. */
 double sf_tolerance_of(bool is_narrow, sf_precision precision, double given);
 
 #endif

@@ -8,7 +8,7 @@
 /* A difference as it goes to the other ranks. */
 enum { ERROR, INDEX, OURS, THEIRS, BEFORE, TOLERANCE, UNSTABLE, EXCUSED, DIFFERS, STEP, FIELDS };
 
-/* Behind the differences. */
+/* After the differences. */
 enum { LOSS_ERROR, LOSS_TOLERANCE, LOSS_FIELDS };
 
 static void pack(const sf_difference *from, double *to)

@@ -13,7 +13,7 @@ typedef struct noising {
     sf_graph *to;
     sf_value *map; /* by value of the step */
     sf_value pattern, sign;
-    const sf_node *node; /* at hand: what is added for it has its place */
+    const sf_node *node; /* the current one: new nodes get its place */
     sf_block *block;
     sf_arena scratch;
 } noising;

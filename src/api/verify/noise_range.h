@@ -1,15 +1,15 @@
-/* How far rounding may move the results of a step: what noisy runs (api/noise.h) of it have come to.
+/* How far rounding may move the results of a step: the results of noisy runs (api/noise.h) of it.
  *
- * Runs come in pairs of opposite noise. The spread of an element is the farthest that any run had it from where it is
- * without noise; an infinity where one of them had no finite number. */
+ * Runs come in pairs of opposite noise. The deviation of an element is the largest difference of
+ * any run from the one without noise; an infinity if one of them had no finite number. */
 #ifndef SF_API_VERIFY_NOISE_RANGE_H
 #define SF_API_VERIFY_NOISE_RANGE_H
 
 #include "ir/tensor.h"
 #include "run/runner.h"
 
-/* Of a step, most pairs of runs: more where products are narrowed, since what noise does is rounded again there, and a pair is less
- * often on both sides. */
+/* Of a step, most pairs of runs: more if products are narrow, since the effect of noise is rounded
+ * there, and a pair is less often on both sides. */
 enum { SF_NOISE_PAIRS = 2, SF_NOISE_PAIRS_NARROWED = 4 };
 
 typedef struct sf_noise_range {
@@ -27,13 +27,13 @@ typedef struct sf_noise_range {
     sf_runner runner;
 } sf_noise_range;
 
-/* `options` are those of the unsplit run. What is borrowed by the other functions lives in the arena. */
+/* `options` are those of the unsplit run. Results of the other functions live in the arena. */
 void sf_noise_range_init(const sf_graph *step, const sf_runner_options *options, sf_arena *arena,
                          sf_noise_range *out);
 void sf_noise_range_close(sf_noise_range *noise);
 
-/* Runs the noisy step, which stands for run number `run`, counted from 0, of those that differ in their noise: 2 k and
- * 2 k + 1 are a pair. `results`, one for each, are the engine's until the next run. */
+/* Runs the noisy step as run number `run`, counted from 0, of those that differ in their noise: 2 k
+ * and 2 k + 1 are a pair. `results`, one for each, are the engine's until the next run. */
 sf_status sf_noise_range_run(sf_noise_range *noise, const sf_tensor *arguments, int run,
                              sf_tensor *results, sf_diag *diag);
 
@@ -43,7 +43,7 @@ int sf_noise_range_pairs(const sf_noise_range *noise);
 /* Another step follows. */
 void sf_noise_range_clear(sf_noise_range *noise);
 
-/* Widens the spread by another pair of runs; `expected` are the results without noise. */
+/* Widens the deviation by another pair of runs; `expected` are the results without noise. */
 sf_status sf_noise_range_widen(sf_noise_range *noise, const sf_tensor *arguments,
                                const sf_tensor *expected, sf_diag *diag);
 

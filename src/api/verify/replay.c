@@ -59,8 +59,8 @@ static bool holds_input(sf_replay *replay, const sf_named_tensor *named, const s
 }
 
 /* The name of the batch tensor that feeds an argument: the longest one that the argument's name
- * ends with; else, where the text has no names, the one whose first batch is what the inputs hold
- * there. Empty when there is none. */
+ * ends with; else, if the text has no names, the one whose first batch equals the inputs there.
+ * Empty when there is none. */
 static sf_str find_batch(sf_replay *replay, uint32_t argument)
 {
     static const char prefix[] = "batch.0.";

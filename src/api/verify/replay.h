@@ -10,9 +10,8 @@ typedef struct sf_replay {
     const sf_graph *graph;
     const char *path;
     sf_safetensors file;
-    sf_tensor
-        *arguments;  /* of the step at hand: views of the file, or what the caller puts there */
-    sf_str *batches; /* by argument: NAME of the batch.K.NAME that feed it, or empty */
+    sf_tensor *arguments; /* of the current step: views of the file, or tensors of the caller */
+    sf_str *batches;      /* by argument: NAME of the batch.K.NAME that feed it, or empty */
 } sf_replay;
 
 /* Reads the file and finds every argument in it. Arrays live in the arena. */
@@ -26,8 +25,8 @@ void sf_replay_find(sf_replay *replay, sf_arena *arena);
 /* How many steps there are batches for; INT_MAX when the step takes none. */
 int sf_replay_count(const sf_replay *replay);
 
-/* Points the arguments to the batch of a step; *changed when one of them is another now. What is neither
- * state nor in the file stays as it is. */
+/* Points the arguments to the batch of a step; *changed when one of them is another now. Arguments
+ * that are neither state nor in the file stay as they are. */
 sf_status sf_replay_batch(sf_replay *replay, int step, sf_diag *diag, bool *changed);
 
 /* Points the state among the arguments to the results that it becomes. */

@@ -1,8 +1,8 @@
 /* The unsplit run that a split one is compared with: its arguments, batches and results, all whole.
  *
- * It goes two ways at once. `own` is its own state, which makes the losses; `split` is the state that the
- * split run has come to, from which each of its steps is done again, to judge the results. Batches are
- * the same for both.
+ * It runs twice. `own` is its own state, which makes the losses; `split` is the state of the split
+ * run, from which each of its steps is repeated, to check the results. Batches are the same for
+ * both.
  *
  * Memory that ranks share is made by sf_unsplit_open and stays where it is; only the rank that leads in
  * its process calls the functions below, while the others wait, and the engine is that rank's. */
@@ -52,7 +52,7 @@ sf_status sf_unsplit_step(sf_unsplit *unsplit, bool same, sf_diag *diag);
 /* Whole results that become the state of `split`. */
 void sf_unsplit_follow(sf_unsplit *unsplit, const sf_tensor *results);
 
-/* The state of `split` becomes what it was before the first step. */
+/* Resets the state of `split` to that before the first step. */
 sf_status sf_unsplit_restart(sf_unsplit *unsplit, sf_arena *scratch, sf_diag *diag);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the two ways to verify a step share: against known results, and split against unsplit. */
+/* Common to the two ways to verify a step: against known results, and split against unsplit. */
 #ifndef SF_API_VERIFY_H
 #define SF_API_VERIFY_H
 
@@ -18,13 +18,13 @@ sf_difference *sf_report_results(sf_owned_report *out, uint32_t count);
 /* Sets `passed`; SF_EMISMATCH with a message when a result or a loss is past its tolerance. */
 sf_status sf_judge(sf_verify_report *report, sf_diag *diag);
 
-/* What sf_verify_plan does, and what tests make of it. */
+/* A run of sf_verify_plan, with hooks for tests. */
 typedef struct sf_plan_trial {
     const sf_graph
         *reference; /* runs unsplit; its arguments and results have the types of the other's */
     const sf_graph *graph;
     const sf_plan *plan;
-    /* Or NULL: changes what a rank runs, as a mistake would. */
+    /* Or NULL: changes the graph of a rank, as a bug would. */
     void (*spoil)(void *context, sf_local *local, int rank);
     void *context;
 } sf_plan_trial;

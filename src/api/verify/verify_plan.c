@@ -1,4 +1,4 @@
-/* Verifying a plan: every rank compares what it holds with the same part of the unsplit results. */
+/* Verifies a plan: every rank compares its shards with the same part of the unsplit results. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -28,7 +28,7 @@
 /* A shrunk step is tried for fewer: every step is judged by itself. */
 enum { DEFAULT_STEPS = 10, DEFAULT_SHRUNK_STEPS = 3 };
 
-/* What the ranks of this process share. */
+/* State shared by the ranks of this process. */
 struct shared {
     sf_plan_trial trial;
     sf_verify_options options;
@@ -39,7 +39,7 @@ struct shared {
     const sf_program *first; /* the leader's, of its split run, written like `unsplit` */
     sf_tensor *ours;         /* results of the last step, put together from all ranks */
     sf_noise_range noise;    /* of the step at hand, written like `unsplit` */
-    sf_unstable *unstable;   /* by result, from the spread */
+    sf_unstable *unstable;   /* by result, from the deviations */
     double *loss_noise;      /* by step, relative; likewise */
     bool moved;              /* a step of the unsplit run has changed a parameter; likewise */
     int steps;
@@ -88,7 +88,7 @@ static sf_status rewrite(void *context, sf_program *program, sf_diag *diag)
     return sf_rewrite_together(r->shared->trial.plan, r->comm, program, diag);
 }
 
-/* Ranks run on GPUs where that is asked for, and are then judged by the step on the CPU. */
+/* Ranks run on GPUs if the options request that, and are then compared with the step on the CPU. */
 static bool ranks_have_gpus(const struct shared *shared)
 {
     return strcmp(shared->options.engine, "cuda") == 0;
@@ -213,8 +213,8 @@ static sf_status add_noise(struct rank *r)
     return SF_OK;
 }
 
-/* Of all ranks, each with what it holds. What differs past the tolerance is looked at with noise, until that explains
- * it or has been tried often enough; where nothing does, there is none. */
+/* Over all ranks, each with its shards. Differences past the tolerance trigger noisy runs, until
+ * these explain them or there were enough of them; without a difference there are none. */
 static sf_status compare_held(struct rank *r, sf_difference *differences)
 {
     struct shared *shared = r->shared;
@@ -318,7 +318,7 @@ static sf_status make_step(struct rank *r, int step, bool *stop)
     return tell_step(r, step, stop);
 }
 
-/* The leader: the spread of losses of runs that have noise in every step. */
+/* The leader: the deviation of losses of runs that have noise in every step. */
 static sf_status spread_losses(struct rank *r, sf_tensor *results)
 {
     struct shared *shared = r->shared;

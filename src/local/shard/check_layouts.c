@@ -36,7 +36,7 @@ static void describe_tensor(const local_builder *b, const local_node *n, int ten
     sf_layout_print(&n->layouts[tensor], b->mesh, type->rank, type->dims, out);
 }
 
-/* Names the node, the tensor, what is wrong with it, and the pin that decided it, if one did. */
+/* Names the node, the tensor, the error, and the pin that decided it, if one did. */
 static sf_status refuse_layout(local_builder *b, const local_node *n, int tensor, const char *why)
 {
     sf_buf text = {0};
@@ -74,7 +74,7 @@ static sf_status check_barrier(local_builder *b, const local_node *n)
     return SF_OK;
 }
 
-/* What is inside follows from what goes in and out, whatever that is. */
+/* Layouts inside follow from those of operands and results, whatever these are. */
 static sf_status check_control(local_builder *b, const local_node *n)
 {
     int misfit = sf_region_misfit(n->node, n->layouts);

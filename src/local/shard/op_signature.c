@@ -1,4 +1,4 @@
-/* What nodes have in common whose op, types, attributes and layouts are the same. */
+/* The common part of nodes whose op, types, attributes and layouts are the same. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -21,7 +21,7 @@ static uint64_t hash_shape_node(const local_node *n)
     return hash;
 }
 
-/* The shape has the whole types of its node behind those of the pieces. */
+/* The shape has the whole types of its node after those of the shards. */
 static bool has_node_shape(const void *item, const void *key)
 {
     const local_shape *shape = item;
@@ -56,8 +56,8 @@ static sf_status make_node_shape(local_builder *b, const local_node *n, local_sh
     return SF_OK;
 }
 
-/* Operands and results of an sf_op of a node follow each other in one array. A node with regions has what it
- * captures to itself. */
+/* Operands and results of an sf_op of a node follow each other in one array. A node with regions
+ * has its own list of captured values. */
 sf_status local_find_shape(local_builder *b, local_node *n)
 {
     sf_intern_slot *slot = NULL;

@@ -1,16 +1,15 @@
-/* A local graph while it is made: what the files of this folder share, and those of local/time, which build with it.
+/* The state of a builder of local graphs, which the files of this folder share with those of local/time.
  *
- *     shard_walk.c     the walk over the moves and nodes of the plan (plan/plan_reshards.h)
- *     op_signature.c    what nodes have in common that differ in their place alone
+ *     shard_walk.c     the walk over the reshards and nodes of the plan (plan/plan_reshards.h)
+ *     op_signature.c    the common part of nodes that differ only in their place
  *     check_layouts.c  whether the layouts of a node follow from its factors
- *     shard_op.c       the piece of an op as nodes
- *     shard_index.c    indices of the whole from those of a piece, and back
- *     shard_same.c     the op itself, on pieces
+ *     shard_op.c       the shard of an op as nodes
+ *     shard_index.c    indices of the whole from those of a shard, and back
+ *     shard_same.c     the op itself, on shards
  *     shard_region.c   loops and branches
  *     shard_value.c    versions of values, and the collectives that make them
- *     shard_reshard.c     moves between layouts as nodes
- *     shard_emit.c     single nodes
- */
+ *     shard_reshard.c     resharding as nodes
+ *     shard_emit.c     single nodes */
 #ifndef SF_LOCAL_SHARD_SHARD_BUILDER_H
 #define SF_LOCAL_SHARD_SHARD_BUILDER_H
 
@@ -22,11 +21,11 @@
 #include "shard/reshard_items.h"
 #include "shard/strategy.h"
 
-/* A version of a value (plan/plan_reshards.h) in the local graph. What a collective leaves is brought into shape when it is
- * first wanted: until then nobody waits for it. */
+/* A version of a value (plan/plan_reshards.h) in the local graph. The raw result of a collective is
+ * reshaped when it is first read: until then no node waits for it. */
 typedef struct local_version {
     sf_value value; /* or SF_NONE: not yet */
-    sf_value raw;   /* what the collective left, or SF_NONE */
+    sf_value raw;   /* the result of the collective, or SF_NONE */
 } local_version;
 
 /* Collectives that go together, while they come. */
@@ -37,7 +36,8 @@ typedef struct local_bucket {
     const sf_type **types;
 } local_bucket;
 
-/* What is exchanged is so between groups of a pipeline (local/time/stage_groups.h): these, along an axis of the mesh of ranks. */
+/* Exchanges are between pipeline ranks (local/time/stage_groups.h): these, along an axis of the
+ * mesh of ranks. */
 typedef struct local_between {
     int axis;
     uint64_t groups;
@@ -58,13 +58,13 @@ typedef struct local_builder {
     const sf_reshards *reshards;
     local_version *versions;        /* by version */
     local_bucket *buckets;          /* by bucket */
-    sf_value *inner;                /* by value of the step: what stands for it inside of regions */
-    sf_ways ways;                   /* from whole to piece, of what is drawn whole */
+    sf_value *inner;                /* by value of the step: its value inside regions */
+    sf_ways ways;                   /* from whole to shard, of random bits that are drawn whole */
     size_t npieces, piece_capacity; /* of local->pieces */
     int64_t collectives;            /* so far */
     const local_between *between;   /* or NULL: ranks of the mesh exchange it, in buckets */
 
-    /* What new nodes get. */
+    /* Attributes of new nodes. */
     sf_graph *graph;
     sf_block *block;
     const sf_scope *scope;
@@ -72,48 +72,49 @@ typedef struct local_builder {
     sf_loc loc;
 } local_builder;
 
-/* What follows from op, types, attributes and layouts alone: found, and checked, once for all nodes that have them
- * in common. A network has few of them, however deep it is. */
+/* Facts that follow from op, types, attributes and layouts alone: found, and checked, once for all
+ * nodes that share them. A network has few of them, however deep it is. */
 typedef struct local_shape {
     const sf_node *node; /* the first of them, */
     const sf_layout *layouts;
     sf_factoring factoring;
     sf_strategy strategies[SF_MAX_AXES]; /* by axis of the mesh */
-    const sf_type **types;               /* of the pieces: operands, then results */
-    const sf_attr **attrs;               /* of the op on pieces */
-    bool is_built;                       /* the op on pieces of these types gives what it should */
+    const sf_type **types;               /* of the shards: operands, then results */
+    const sf_attr **attrs;               /* of the op on shards */
+    bool is_built; /* the op on shards of these types gives shards of the right types */
 } local_shape;
 
-/* A node of the step with all that its piece is made from. */
+/* A node of the step with the inputs of its sharding. */
 typedef struct local_node {
     const sf_node *node;
     sf_op op;                 /* whole */
     const sf_layout *layouts; /* operands, then results */
     local_shape *shape;
-    sf_value *in;          /* pieces, in those layouts */
-    const sf_type **types; /* of the pieces: operands, then results */
+    sf_value *in;          /* shards, in those layouts */
+    const sf_type **types; /* of the shards: operands, then results */
     sf_value *out;         /* for local_op to fill in */
 } local_node;
 
 /* shard_value.c: the value of the version, brought into shape if need be. */
 sf_value local_value(local_builder *b, uint32_t version);
 
-/* The value that a version is, which is a piece of a value of the step; and what a value of the local graph is a
- * piece of. */
+/* The value of a version, which is a shard of a value of the step; and the value of which a local
+ * value is a shard. */
 void local_set(local_builder *b, uint32_t version, sf_value value);
 void local_record(local_builder *b, sf_value value, sf_value whole, const sf_layout *layout);
 
-/* Comes to a move: does it, or as much of it as there is to be done before the others of its bucket have come. */
+/* Handles a reshard: emits it, or as much of it as can precede the other reshards of its bucket. */
 void local_make_reshard(local_builder *b, uint32_t reshard);
 
 /* check_layouts.c: finds the factoring and fills in the strategies. */
 sf_status local_check(local_builder *b, const local_node *n, local_shape *shape);
 
-/* op_signature.c: what the node has in common with others. */
+/* op_signature.c: finds the node's common part. */
 sf_status local_find_shape(local_builder *b, local_node *n);
 
-/* shard_reshard.c. A move of a tensor of the whole type: what nothing is sent for is done at once; others are a collective,
- * what brings its operand into shape before it, and what brings its result into shape behind it. */
+/* shard_reshard.c. A reshard of a tensor of the whole type: without communication it is emitted
+ * at once; others are a collective, nodes that reshape its operand, and nodes that reshape its
+ * result. */
 typedef struct local_resharding {
     const sf_type *whole;
     const sf_layout *before, *after;
@@ -127,7 +128,7 @@ const sf_type *local_reshard_type(local_builder *b, sf_value operand,
 sf_value local_reshard_after(local_builder *b, sf_value x, const local_resharding *m);
 sf_monoid local_reshard_monoid(const local_resharding *m);
 const sf_type *local_rows(const local_builder *b, int64_t size,
-                          const sf_type *shard); /* [size, piece] */
+                          const sf_type *shard); /* [size, shard] */
 
 /* x where the coordinates along all axes are 0, the identity elsewhere; a constant stays one. */
 sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid);
@@ -142,7 +143,8 @@ sf_status local_op(local_builder *b, local_node *n);
 /* shard_region.c */
 sf_status local_control(local_builder *b, local_node *n);
 
-/* shard_walk.c: a builder that makes `local`; what the plan says, and the moves of that; then part by part. */
+/* shard_walk.c: a builder that makes `local`; reads the plan and its reshards; then part by
+ * part. */
 void local_open(local_builder *b, sf_local *local, const sf_graph *whole, const sf_plan *plan,
                 int rank, sf_pool *pool, int64_t first);
 sf_status local_prepare(local_builder *b);
@@ -151,31 +153,32 @@ sf_status local_add_node(local_builder *b, const sf_node *node);
 void local_add_results(local_builder *b);
 void local_close(local_builder *b);
 
-/* The pieces of a rank, made in this pool, with collectives numbered from `first` on; where it takes the turn, as one argument more. */
+/* The shards of a rank, made in this pool, with collectives numbered from `first` on; `takes_turn`:
+ * with the micro-batch as one more argument. */
 sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
                            int64_t first, bool takes_turn, sf_diag *diag, sf_local **out);
 void local_free(sf_local *local);
 
 /* shard_same.c: the node on other operands, with these types, operands first; and with those of its
- * pieces. */
+ * shards. */
 sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *operands,
                       const sf_type *const *types, sf_value *out);
 sf_status local_same_op(local_builder *b, local_node *n, const sf_value *operands);
 
-/* shard_index.c: the indices of the whole that the piece has along a dimension of `size`: [its size]. */
+/* shard_index.c: the indices of the whole in the shard along a dimension of `size`: [its size]. */
 sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int64_t size,
                          sf_dtype dtype);
 sf_status local_gather(local_builder *b, local_node *n);
 sf_status local_scatter(local_builder *b, local_node *n);
 sf_status local_update(local_builder *b, local_node *n);
 
-/* shard_emit.c: the type of a piece. */
+/* shard_emit.c: the type of a shard. */
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);
 
-/* New nodes stand where that node does, or nowhere, in this phase. */
+/* New nodes have the place of that node, or none, in this phase. */
 void local_note_place(local_builder *b, const sf_node *node, sf_phase phase);
 
-/* The turn as a scalar of the type; whether it is the first. */
+/* The number of the micro-batch as a scalar of the type; whether it is the first. */
 sf_value local_microbatch(local_builder *b, sf_dtype dtype);
 sf_value local_is_first_microbatch(local_builder *b);
 

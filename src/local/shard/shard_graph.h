@@ -1,25 +1,24 @@
-/* A rank's graph: pieces of the values of a step, by a plan in space.
+/* A rank's graph: shards of the values of a step, by a plan in space.
  *
- * Every node of the step becomes the same op on the rank's pieces; where a value does not have the
- * layout that a node wants, the moves of shard/reshard.h stand between them as nodes: collectives
- * (op/collective_ops.c), reshapes, transposes and slices. What comes out is an ordinary graph, which
- * sf_lower makes a program of. Nothing in it grows with the number of ranks.
- */
+ * Every node of the step becomes the same op on the rank's shards. If a value does not have the
+ * layout that a node wants, the reshards of shard/reshard.h come between them as nodes: collectives
+ * (op/collective_ops.c), reshapes, transposes and slices. The result is an ordinary graph, which
+ * sf_lower makes a program of. Its size does not depend on the number of ranks. */
 #ifndef SF_LOCAL_SHARD_SHARD_GRAPH_H
 #define SF_LOCAL_SHARD_SHARD_GRAPH_H
 
 #include "plan/region_plan.h"
 #include "shard/reshard.h"
 
-/* What a value of the local graph is a piece of. */
+/* The value of which a local value is a shard. */
 typedef struct sf_local_shard {
-    sf_value whole; /* of the step, or SF_NONE for what stands inside of a move */
+    sf_value whole; /* of the step, or SF_NONE for a value inside a reshard */
     sf_layout layout;
-    bool moved; /* not as it was made, or inside of a move */
+    bool moved; /* not as it was made, or inside of a reshard */
 } sf_local_shard;
 
-/* What a collective moves: `count` tensors of the step, from one layout into another; none where it stands in a
- * region, whose own local graph has it. */
+/* The tensors of a collective: `count` tensors of the step, from one layout into another; none for
+ * one in a region, whose own local graph has it. */
 typedef struct sf_sent {
     sf_reshard_kind kind;
     uint32_t count;
@@ -29,7 +28,7 @@ typedef struct sf_sent {
     } * parts;
 } sf_sent;
 
-/* A region of a loop or a branch: a step of its own, and what the rank computes of it. */
+/* A region of a loop or a branch: a step of its own, and the rank's part of it. */
 typedef struct sf_inner {
     const sf_node *node; /* of the step */
     uint32_t region;
@@ -47,7 +46,7 @@ typedef struct sf_local {
     struct sf_timed *
         timed; /* the owner of that (local/time/schedule_step.h); NULL where it is the one that was given */
     int rank;
-    sf_graph *graph;        /* arguments and results are those of the step, in pieces */
+    sf_graph *graph;        /* arguments and results are shards of those of the step */
     sf_local_shard *pieces; /* by value of `graph` */
     sf_sent *sent;          /* collectives, by their number */
     size_t nsent, sent_capacity;

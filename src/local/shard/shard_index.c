@@ -1,8 +1,8 @@
-/* Ops that look up places: what is place i of the whole is place j of the piece, or none.
+/* Ops that look up positions: position i of the whole is position j of the shard, or not in it.
  *
- * A place is a number in the mixed radix of the layout (shard/layout.h). The piece holds it when its split
- * digits are the coordinates of the rank; the other digits are the place in the piece.
- */
+ * A position is a number in the mixed radix of the layout (shard/layout.h). The shard holds it
+ * if its split digits are the coordinates of the rank; the other digits are the position in the
+ * shard. */
 #include <stdint.h>
 
 #include "local/shard/shard_builder.h"
@@ -66,7 +66,7 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
     return emit_reshape(b, sum, 1, &length);
 }
 
-/* The coordinate of the rank, or the turn, in the type of x. */
+/* The coordinate of the rank, or the number of the micro-batch, in the type of x. */
 static sf_value own_coordinate(local_builder *b, sf_value x, int axis)
 {
     const sf_type *type = sf_type_of(b->graph, x);
@@ -75,7 +75,8 @@ static sf_value own_coordinate(local_builder *b, sf_value x, int axis)
     return emit_like(b, x, sf_mesh_coordinate(b->mesh, b->rank, axis));
 }
 
-/* For places of the whole, all in [0, size): where they are in the piece, and whether it holds them. */
+/* For positions of the whole, all in [0, size): their positions in the shard, and whether it holds
+ * them. */
 static void locate_places(local_builder *b, sf_value places, const sf_layout *layout, int dim,
                           int64_t size, sf_value *local, sf_value *held)
 {
@@ -129,7 +130,7 @@ static sf_value widen_indices(local_builder *b, sf_value indices, const sf_type 
 
 /* gather and scatter */
 
-/* One of them on pieces. */
+/* A lookup on shards. */
 typedef struct lookup {
     const sf_type *operand; /* whole */
     const sf_layout *layout;
@@ -174,7 +175,7 @@ static int operand_dim(const lookup *look, int c)
     return d;
 }
 
-/* The indices in the piece, and which of them it holds. */
+/* The indices in the shard, and whether it holds them. */
 static sf_value seek_rows(local_builder *b, const lookup *look, int count, sf_value indices,
                           sf_value *held)
 {
@@ -226,7 +227,7 @@ static lookup look_at_op(const local_node *n, int indices, sf_ints windows, bool
     return look;
 }
 
-/* A piece of the operand gives its elements, and the neutral element for those of other pieces. */
+/* A shard of the operand gives its elements, and the neutral element for those of other shards. */
 sf_status local_gather(local_builder *b, local_node *n)
 {
     lookup look = look_at_op(n, 1, sf_op_ints(&n->op, SF_GATHER_SIZES), true);
@@ -243,7 +244,7 @@ sf_status local_gather(local_builder *b, local_node *n)
     return SF_OK;
 }
 
-/* Updates that go to other pieces go nowhere. */
+/* Updates that go to other shards are dropped. */
 sf_status local_scatter(local_builder *b, local_node *n)
 {
     int inputs = (n->op.noperands - 1) / 2;
@@ -287,8 +288,8 @@ static sf_value take_places(local_builder *b, sf_value x, sf_value places, int d
                    sf_type_get(pool, type->dtype, type->rank, dims));
 }
 
-/* Along one dimension that the update does not fill: the element of the update that belongs to each
- * position of the piece, and whether there is one. */
+/* Along one dimension that the update does not fill: the element of the update for each position of
+ * the shard, and whether there is one. */
 static sf_value update_along(local_builder *b, const local_node *n, int dim, sf_value update,
                              sf_value *held)
 {
@@ -306,8 +307,8 @@ static sf_value update_along(local_builder *b, const local_node *n, int dim, sf_
     return take_places(b, update, clamp_index(b, 0, places, width - 1), dim);
 }
 
-/* Where the operand is split along a dimension that the update does not fill, the update may lie in
- * several pieces: then every element of the piece chooses. */
+/* If the operand is split along a dimension that the update does not fill, the update may lie in
+ * several shards: then every element of the shard selects. */
 sf_status local_update(local_builder *b, local_node *n)
 {
     const sf_type *whole = n->op.in[0], *update = n->op.in[1];

@@ -1,10 +1,10 @@
-/* The piece of an op.
+/* The shard of an op.
  *
- * Nearly every op on pieces is the piece of the op; sizes in attributes are the op's own business
- * (sf_opdef.local). What is left here are the ops that know positions (constant, iota, gather, scatter,
- * dynamic_update_slice), those that count something once (the initial value of reduce, the operand of
- * scatter), and those whose piece is cut from the whole (random bits, kernel positions of convolutions).
- */
+ * For nearly every op, the same op on shards gives the shard of the result; its definition adapts
+ * sizes in attributes (sf_opdef.local). This file has the other ops: those that depend on positions
+ * (constant, iota, gather, scatter, dynamic_update_slice), those that count a term once (the
+ * initial value of reduce, the operand of scatter), and those whose shard is cut from the whole
+ * (random bits, kernel positions of convolutions). */
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 #include "op/node_builder.h"
 #include "op/slots.h"
 
-/* Copies the elements of the piece; `index` is local. */
+/* Copies the elements of the shard; `index` is local. */
 static void cut_elements(const local_builder *b, const sf_dense *dense, const sf_layout *layout,
                          const sf_type *shard, void *out)
 {
@@ -76,7 +76,7 @@ static sf_axes reduce_axes(const local_builder *b, const local_node *n)
     return axes;
 }
 
-/* What a fold starts from is counted by the first of the ranks that share the fold. */
+/* The initial value of a fold counts once: on the first of the ranks that share the fold. */
 static sf_status counted_once(local_builder *b, local_node *n, int operand, int slot)
 {
     sf_axes axes = reduce_axes(b, n);
@@ -98,7 +98,7 @@ static sf_status scatter_piece(local_builder *b, local_node *n)
     return local_scatter(b, n);
 }
 
-/* A piece of the kernel is put back where it stands in the window, with zeros around it. */
+/* A shard of the kernel is put at its position in the window, with zeros around it. */
 static sf_status convolution_piece(local_builder *b, local_node *n)
 {
     sf_ints spatial = sf_op_ints(&n->op, SF_CONV_RHS_SPATIAL);
@@ -118,7 +118,7 @@ static sf_status convolution_piece(local_builder *b, local_node *n)
     return local_same_op(b, n, n->in);
 }
 
-/* Draws the whole and keeps a piece: what is drawn depends on the position in the whole. */
+/* Draws the whole and keeps a shard: the bits depend on the position in the whole. */
 static sf_status random_piece(local_builder *b, local_node *n)
 {
     static const sf_layout replicated;

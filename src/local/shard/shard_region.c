@@ -1,4 +1,5 @@
-/* Loops and branches on pieces: each region is a step of its own (plan/region_plan.h), of which the rank computes its part. */
+/* Loops and branches on shards: each region is a step of its own (plan/region_plan.h), of which the
+ * rank computes its part. */
 #include "plan/region_plan.h"
 
 #include <string.h>
@@ -55,7 +56,7 @@ sf_status local_control(local_builder *b, local_node *n)
         SF_TRY(add_region(b, n, r, takes_turn, &regions[r]));
     sf_node_spec spec = sf_spec_like(node);
     memcpy(operands, n->in, node->noperands * sizeof *operands);
-    operands[node->noperands] = b->microbatch; /* behind all that the node is given */
+    operands[node->noperands] = b->microbatch; /* after all operands of the node */
     spec.operands = operands;
     spec.noperands = node->noperands + takes_turn;
     spec.types = n->types + node->noperands;

@@ -1,4 +1,4 @@
-/* Moves as nodes: items (shard/reshard_items.h) are brought where the collective wants them, and back, by reshapes and
+/* Reshards as nodes: items (shard/reshard_items.h) are brought where the collective wants them, and back, by reshapes and
  * transposes. */
 #include <string.h>
 
@@ -44,7 +44,7 @@ static sf_value update_in_pieces(local_builder *b, sf_value x, const sf_items *l
     return emit_transpose(b, reshape_to_items(b, x, &front), place);
 }
 
-/* [size, piece], as one long row where a dimension more would be too many. */
+/* [size, shard], as one long row if one more dimension would be too many. */
 const sf_type *local_rows(const local_builder *b, int64_t size, const sf_type *shard)
 {
     int64_t dims[SF_MAX_RANK] = {size, shard->count};
@@ -62,7 +62,7 @@ static const sf_type *row_of_items(const local_builder *b, const sf_type *rows)
     return sf_type_get(b->graph->pool, rows->dtype, rows->rank - 1, rows->dims + 1);
 }
 
-/* The slice that is the turn's: where the piece begins is a value. */
+/* The slice of the micro-batch: the offset of the shard is a value. */
 static sf_value slice_of_turn(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
 {
     sf_pool *pool = b->graph->pool;
@@ -103,7 +103,7 @@ static sf_value mask_others(local_builder *b, sf_value x, bool is_first, sf_mono
     return emit_select(b, chosen, x, identity);
 }
 
-/* Whether it is a number that counted twice is the same: as what a sum starts from, 0. */
+/* Whether it is a number that may be counted twice: the initial value of a sum, 0. */
 static bool may_repeat(const sf_node *maker, sf_monoid monoid)
 {
     const sf_dense *dense = &maker->attrs[SF_CONSTANT_VALUE]->dense;
@@ -130,7 +130,8 @@ sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid
     if (!maker || !sf_is(maker, SF_OP_CONSTANT))
         return mask_others(b, x, is_first, monoid);
     if (b->microbatch !=
-        SF_NONE) /* all turns have one program; a number in it is known where it is lowered */
+        /* all micro-batches have one program; a number in it is known when it is lowered */
+        SF_NONE)
         return may_repeat(maker, monoid) ? x : mask_others(b, x, is_first, monoid);
     return is_first ? emit_op(b, SF_OP_CONSTANT, 0, NULL, maker->attrs, type)
                     : emit_identity(b, monoid, type);
@@ -193,7 +194,7 @@ sf_value local_reshard_alone(local_builder *b, sf_value x, const local_reshardin
     return slice_items(b, x, &list, local_type(b, m->whole, m->after));
 }
 
-/* From the piece to what the collective takes: parts for the members, one behind the other. */
+/* From the shard to the operand of the collective: parts for the members, contiguous. */
 sf_value local_reshard_before(local_builder *b, sf_value x, const local_resharding *m)
 {
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
@@ -218,7 +219,7 @@ const sf_type *local_reshard_type(local_builder *b, sf_value operand, const loca
     return m->kind == SF_RESHARD_SCATTER ? row_of_items(b, type) : type;
 }
 
-/* From what the collective gives to the piece. */
+/* From the result of the collective to the shard. */
 sf_value local_reshard_after(local_builder *b, sf_value x, const local_resharding *m)
 {
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);

@@ -1,14 +1,15 @@
-/* The op itself, on pieces: the node of the step with other types. */
+/* The op itself, on shards: the node of the step with other types. */
 #include "ir/clone.h"
 #include "local/shard/shard_builder.h"
 #include "op/node_builder.h"
 
-/* Regions are copied as they are: what they see of the step is whole. */
+/* Regions are copied unchanged: values of the step in them are whole. */
 
-/* What regions see of the top block comes after the operands among what the node reads (plan/plan_reshards.h). */
+/* Values of the top block that regions read come after the node's operands
+ * (plan/plan_reshards.h). */
 typedef struct capturing {
     local_builder *b;
-    uint32_t next; /* of moves->reads */
+    uint32_t next; /* of reshards->reads */
 } capturing;
 
 static void capture_same_value(void *context, sf_value value)
@@ -18,7 +19,7 @@ static void capture_same_value(void *context, sf_value value)
         c->b->inner[value] = local_value(c->b, c->b->reshards->reads[c->next++]);
 }
 
-/* What the copy makes claims to be whole, too. */
+/* Results of the copy are recorded as whole, too. */
 static void record_inner(local_builder *b, const sf_block *block)
 {
     static const sf_layout replicated;
@@ -45,7 +46,7 @@ sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *ope
 {
     const sf_node *node = n->node;
     const sf_opdef *def = node->def;
-    bool is_own = types == n->types; /* the op on its pieces, not on others */
+    bool is_own = types == n->types; /* the op on its own shards, not on others */
     const sf_attr **attrs = n->shape->attrs;
     sf_block **regions = SF_ARRAY(&b->scratch, node->nregions, sf_block *);
     sf_node *added;

@@ -1,4 +1,4 @@
-/* Versions of values: made by nodes, or by moves, of which some go together. */
+/* Versions of values: made by nodes, or by reshards, of which some go together. */
 #include "ir/name.h"
 #include "local/shard/shard_builder.h"
 
@@ -28,7 +28,8 @@ static local_resharding moving_of(const local_builder *b, const sf_resharding *r
                               .axes = reshard->axes};
 }
 
-/* New nodes belong to who wants the move, in the phase of the move; messages are about what makes the tensor. */
+/* New nodes belong to the reader that needs the reshard, in the phase of the reshard; messages name
+ * the maker of the tensor. */
 static void place_reshard(local_builder *b, const sf_resharding *reshard)
 {
     const sf_node *maker = sf_maker(b->whole, reshard->value);
@@ -38,7 +39,7 @@ static void place_reshard(local_builder *b, const sf_resharding *reshard)
     b->loc = maker ? maker->loc : wants ? wants->loc : SF_NOWHERE;
 }
 
-/* What stands inside of a move: all values from `first` on. */
+/* Marks the values inside a reshard: all from `first` on. */
 static void note_resharded(local_builder *b, sf_value first)
 {
     static const sf_layout whole;

@@ -31,7 +31,7 @@ static sf_status check_result(local_builder *b, uint32_t i)
                : sf_fail(b->diag, SF_EINPUT, SF_NOWHERE, "plan: result %u: %s", i, why);
 }
 
-/* The node with what it has in common with others; all but its values. */
+/* The node with its common part; all but its values. */
 static sf_status look_at_node(local_builder *b, const sf_node *node, local_node *out)
 {
     uint32_t count = node->noperands + node->nresults;
@@ -106,7 +106,7 @@ void local_add_results(local_builder *b)
     for (uint32_t i = 0; i < top->nresults; i++)
         results[i] = local_value(b, b->reshards->results[i]);
     sf_block_return(b->graph, b->graph->top, top->nresults, results);
-    /* Values that stand inside of moves, up to the last. */
+    /* Values inside reshards, up to the last. */
     if (b->graph->nvalues > 0 && b->npieces < b->graph->nvalues)
         local_record(b, (sf_value)b->graph->nvalues - 1, SF_NONE, &(sf_layout){0});
 }

@@ -13,7 +13,7 @@ local_resharding loop_output_reshard(const microbatching *t, const loop_output *
                               .axes = 1u << MICROBATCH_AXIS};
 }
 
-/* 16 bits are too few to add up many turns in. */
+/* 16 bits are too few for a sum over many micro-batches. */
 static sf_dtype sum_type(sf_dtype dtype)
 {
     return dtype == SF_BF16 || dtype == SF_F16 ? SF_F32 : dtype;
@@ -45,7 +45,7 @@ sf_value loop_output_start(microbatching *t, const loop_output *l)
                      : emit_number(t->b, l->type, 0);
 }
 
-/* The sum so far and this turn's part. */
+/* The sum so far plus this micro-batch's part. */
 static sf_value add_part(microbatching *t, const loop_output *l, sf_value sum, sf_value part)
 {
     local_builder *b = t->b;
@@ -60,7 +60,7 @@ static sf_value add_part(microbatching *t, const loop_output *l, sf_value sum, s
     return out;
 }
 
-/* All turns so far, and this one in its place. */
+/* All micro-batches so far, with this one in its place. */
 static sf_value put_part(microbatching *t, const loop_output *l, sf_value rows, sf_value part,
                          sf_value microbatch)
 {

@@ -1,9 +1,10 @@
-/* What has to be whole before a step in turns can go on: sums over the batch, and rows of all of it.
+/* Barriers of a micro-batched step: values that must be whole before it can go on, as sums over the
+ * batch, and rows of all of it.
  *
- * What follows from the batch alone is computed whole, before all turns. What only reports, or lies between two such sums, is
- * computed whole as well, where that takes little, a number for each example. What is left takes a pass over all turns of its own,
- * and of those there may be one: steps that need more are no sums over the batch.
- */
+ * Values that follow from the batch alone are computed whole, before all micro-batches. Values that
+ * are only reported, or lie between two such sums, are computed whole as well, if they are small, a
+ * number for each example. Others need a pass of their own over all micro-batches, and there may be
+ * one such pass: steps that need more do not decompose over the batch. */
 #include <string.h>
 
 #include "ir/name.h"
@@ -31,7 +32,7 @@ static bool makes_any(const microbatching *t, const sf_node *node, const bool *b
     return false;
 }
 
-/* What is said of the nodes in its regions is said of turns. */
+/* Settings of the nodes in its regions are settings of micro-batches. */
 static void forget_inside(microbatching *t, const sf_node *node)
 {
     for (uint32_t r = 0; r < node->nregions; r++)
@@ -49,7 +50,8 @@ void microbatch_settle_node(microbatching *t, const sf_node *node)
            (node->noperands + node->nresults) * sizeof *t->time->nodes[node->id]);
 }
 
-/* The nodes in turns that lead to what the move lands run whole instead, where they follow from the batch alone. */
+/* Micro-batched nodes that lead to the output of the reshard run whole instead, if they follow from
+ * the batch alone. */
 static bool settle_upstream(microbatching *t, uint32_t blocking)
 {
     const sf_reshards *m = t->b->reshards;
@@ -77,7 +79,7 @@ static bool settle_upstream(microbatching *t, uint32_t blocking)
     return any;
 }
 
-/* It adds up parts and leaves parts: what it makes of their sums is the same. */
+/* A linear op: applied to the sum of parts, it gives the sum of its results. */
 static bool is_linear_in_parts(const microbatching *t, const sf_node *node)
 {
     const sf_layout *layouts = t->time->nodes[node->id];
@@ -88,7 +90,8 @@ static bool is_linear_in_parts(const microbatching *t, const sf_node *node)
     return node->def->control == SF_CONTROL_NONE;
 }
 
-/* What all turns together may have of a value that is worked on as a whole: as much as is handed in as a whole. */
+/* Most bytes that all micro-batches together may have of a value that is computed whole: as many as
+ * the whole inputs. */
 static int64_t little_bytes(const microbatching *t)
 {
     int64_t bytes = 0;
@@ -109,7 +112,7 @@ static bool is_little(const microbatching *t, const sf_node *node, int64_t most)
     return little;
 }
 
-/* By version: it follows from what a blocking move lands; or from what this one does. */
+/* By version: it follows from the output of a blocking reshard; or of this one. */
 static bool *find_following(const microbatching *t, sf_arena *arena, uint32_t blocking)
 {
     const sf_reshards *m = t->b->reshards;
@@ -129,7 +132,7 @@ static bool *find_following(const microbatching *t, sf_arena *arena, uint32_t bl
     return follows;
 }
 
-/* The nodes in turns that go on from what the move lands add up sums instead of parts, where they do nothing else. */
+/* Micro-batched nodes that only follow the output of the reshard use the sums instead of parts. */
 static bool settle_sums(microbatching *t, uint32_t blocking)
 {
     const sf_block *top = t->step->top;
@@ -149,8 +152,8 @@ static bool settle_sums(microbatching *t, uint32_t blocking)
     return any;
 }
 
-/* What follows from what blocking moves land, and only reports something, of which nothing that turns follows, is done when all
- * turns are there, where that takes little. */
+/* Nodes that follow outputs of blocking reshards, that only report, and that no micro-batched node
+ * follows, run after all micro-batches, if they are small. */
 static bool settle_reports(microbatching *t)
 {
     const sf_reshards *m = t->b->reshards;
@@ -178,7 +181,7 @@ static bool settle_reports(microbatching *t)
     return any;
 }
 
-/* By version: what a blocking move lands follows from it. */
+/* By version: the output of a blocking reshard follows from it. */
 static bool *find_leading(const microbatching *t, sf_arena *arena)
 {
     const sf_reshards *m = t->b->reshards;
@@ -198,8 +201,8 @@ static bool *find_leading(const microbatching *t, sf_arena *arena)
     return leads;
 }
 
-/* Where the step goes on from all turns more than once, what lies in between works on the whole batch, where that takes little:
- * so that one pass over all turns finds what it is made of. */
+/* If the step needs all micro-batches more than once, the nodes in between work on the whole batch,
+ * if they are small: one pass over all micro-batches then finds their operands. */
 static bool settle_between(microbatching *t)
 {
     const sf_block *top = t->step->top;
@@ -249,7 +252,8 @@ static sf_status refuse_blocking(microbatching *t, uint32_t blocking)
     return status;
 }
 
-/* A blocking move that no pass over all micro-batches makes good: it puts much side by side, or is behind another. SF_NONE: none is. */
+/* A blocking reshard that no pass over all micro-batches resolves: it concatenates many rows, or
+ * comes after another. SF_NONE: none. */
 static uint32_t find_unsettled(const microbatching *t)
 {
     const sf_reshards *m = t->b->reshards;
@@ -266,7 +270,7 @@ static uint32_t find_unsettled(const microbatching *t)
     return first;
 }
 
-/* Whether anything was settled: then all is to be looked at again. */
+/* Whether any node was changed: then all is checked once more. */
 sf_status microbatch_settle_blocking(microbatching *t, bool *any)
 {
     const sf_reshards *m = t->b->reshards;

@@ -1,13 +1,12 @@
-/* A step while it is put in turns: what the files behind local/time/microbatches.h and local/time/pipeline_step.h share.
+/* The state of micro-batching, which the files of local/time/microbatches.h and local/time/pipeline_step.h share.
  *
- *     microbatch_split.c     what turns, and what stands still
- *     microbatch_barriers.c what has to be whole before the step can go on: done for the whole batch, or refused
- *     microbatch_layouts.c  how what a turn has is laid out on ranks
- *     loop_output.c       what leaves the turns: sums, or rows side by side
- *     microbatch_loop.h       turns as loops
- *     pipeline_step.c          turns one by one, each part of the step in its place
- *     stage_groups.c        not turns, but what groups of a pipeline have of what they make together
- */
+ *     microbatch_split.c     nodes in the loop, and nodes outside
+ *     microbatch_barriers.c values that must be whole before the step can go on: computed for the whole batch, or refused
+ *     microbatch_layouts.c  layouts on ranks of a micro-batch's values
+ *     loop_output.c       loop outputs: sums, or concatenated rows
+ *     microbatch_loop.h       micro-batches as loops
+ *     pipeline_step.c          micro-batches one by one, each part of the step in its place
+ *     stage_groups.c        shards of stages that several pipeline ranks run together */
 #ifndef SF_LOCAL_TIME_MICROBATCH_BUILDER_H
 #define SF_LOCAL_TIME_MICROBATCH_BUILDER_H
 
@@ -19,17 +18,17 @@
 /* The one axis of the mesh of time. */
 enum { MICROBATCH_AXIS = 0 };
 
-/* Along it, what is the same in all turns. */
+/* Along it, values that are the same in all micro-batches. */
 extern const sf_layout microbatch_invariant;
 
-/* A value that leaves the turns, and how it is put together. */
+/* An output of the loop, and how its parts are combined. */
 typedef struct loop_output {
     uint32_t reshard;
-    bool is_sum; /* else turns are put side by side */
+    bool is_sum; /* else micro-batches are concatenated */
     const sf_type *type;
 } loop_output;
 
-/* A node of the step in turns whose layouts on ranks are known. */
+/* A node of the micro-batched step whose layouts on ranks are known. */
 typedef struct microbatch_settled {
     uint32_t node;
     sf_layout *layouts;
@@ -40,29 +39,31 @@ typedef struct microbatching {
     const sf_graph *step;
     const sf_plan *space; /* on ranks */
     sf_uses uses;
-    sf_plan *time; /* in turns; given, or made by microbatch_open */
+    sf_plan *time; /* micro-batched; given, or made by microbatch_open */
     bool is_given;
-    const char *recipe;    /* that says what turns; NULL: the batch does */
+    const char *recipe;    /* the splits that become micro-batches; NULL: those of the batch */
     const bool *may;       /* by node, or NULL, */
-    const char *in;        /* and what that is */
+    const char *in;        /* the name of these splits, for messages */
     const uint32_t *apart; /* by node, or NULL (local/time/microbatches.h) */
-    bool
-        is_of_groups; /* the axis is none of time: groups of a pipeline stand along it (local/time/stage_groups.h) */
+    /* the axis is not time: pipeline ranks are along it (local/time/stage_groups.h) */
+    bool is_of_groups;
     int microbatches;
     sf_arena arena;
 
     /* Of a pipeline; else NULL. */
     const sf_stages *stages; /* of the step's nodes */
-    bool *held;              /* by argument: it stands here */
+    bool *held;              /* by argument: this rank holds it */
     const uint32_t *arguments,
-        *results; /* by those of what is made: those of the step; NULL: the same */
+        *results; /* by argument of the new graph, by result: those of the step; NULL: the same */
 
-    /* By version: a still one is there behind so many loops; one that turns is made in the loop behind these, or later. */
+    /* By version: after how many loops a value outside of loops is available; a value in a loop is
+     * made in the next loop, or later. */
     uint32_t *after;
-    bool *blocks; /* by move: what lands there must be whole before a later loop */
+    bool *blocks; /* by reshard: its output must be whole before a later loop */
     bool *weighs; /* by version: it follows from more than the batch */
     uint32_t nloops;
-    uint32_t *output_after; /* by move: behind how many loops it is there at the earliest */
+    /* by reshard: after how many loops its output is available at the earliest */
+    uint32_t *output_after;
 
     microbatch_settled *settled;
     size_t nsettled, settled_capacity;
@@ -98,27 +99,31 @@ static inline const uint32_t *microbatch_reads(const microbatching *t, uint32_t 
     return m->reads + m->first_read[node];
 }
 
-/* All turns must be there: parts are summed, or put side by side. */
+/* It needs all micro-batches: their parts are summed, or concatenated. */
 static inline bool is_loop_output(const microbatching *t, const sf_resharding *reshard)
 {
     return is_microbatched_version(t, reshard->from) && !sf_is_local_reshard(reshard->kind);
 }
 
-/* microbatch_layouts.c: makes the step in turns and the plan for it; `build` fills the builder's graph. */
+/* microbatch_layouts.c: makes the micro-batched step and its plan; `build` fills the builder's
+ * graph. */
 typedef sf_status microbatch_build_fn(void *context);
 sf_status microbatch_build(microbatching *t, sf_pool *pool, microbatch_build_fn *build,
                            void *context, sf_microbatched *out);
 
-/* microbatch_split.c: how time is split, before anything is built; then, what turns is found, and refused where it cannot be. */
+/* microbatch_split.c: splits time, before anything is built; then finds the nodes in loops, and
+ * refuses steps that cannot be micro-batched. */
 sf_status microbatch_open(microbatching *t);
 sf_status microbatch_plan(microbatching *t);
 
-/* microbatch_barriers.c: a node that runs whole; and those that do so that turns need less of each other. Whether there were any, so that all
- * is to be looked at again; SF_EMISMATCH where turns need too much of each other, with the op that says so. */
+/* microbatch_barriers.c: a node that runs whole; and the nodes that run whole so that micro-batches
+ * depend less on each other. Returns whether there were any, so that all is checked once more;
+ * SF_EMISMATCH if micro-batches depend too much on each other, with the op that mixes them. */
 void microbatch_settle_node(microbatching *t, const sf_node *node);
 sf_status microbatch_settle_blocking(microbatching *t, bool *any);
 
-/* microbatch_layouts.c: how a rank has what a turn has of a tensor; false where the two do not go together. */
+/* microbatch_layouts.c: the layout on ranks of a micro-batch's part of a tensor; false if the two
+ * are incompatible. */
 bool microbatch_layout(const microbatching *t, const sf_layout *time, const sf_layout *space,
                        sf_layout *out);
 
@@ -129,15 +134,15 @@ sf_status microbatch_settle_same(microbatching *t, const sf_node *node);
 /* The nodes from `first` on were made for that node of the step. */
 void microbatch_note_origin(microbatching *t, size_t first, const sf_node *node);
 
-/* What a barrier hands on: each operand by itself. */
+/* The results of a barrier: each operand by itself. */
 void microbatch_add_barrier(microbatching *t, const sf_node *node, uint32_t result);
 
-/* How a value stands that leaves the turns, in each of them and behind. */
+/* The layout of a loop output, in each micro-batch and after the loop. */
 sf_layout loop_output_layout(const microbatching *t, const loop_output *l);
 
-/* loop_output.c: what lands by a move; what it is before the first turn; with one turn more, whose number is `turn` (a sum may
- * begin with SF_NONE, and asks for no number); with a part of a sum that is in the type of the step; and what is left of
- * it, in that type. */
+/* loop_output.c: the loop output of a reshard; its value before the first micro-batch; with one
+ * micro-batch more, whose number is `turn` (a sum may begin with SF_NONE, and needs no number);
+ * with a part of a sum that is in the type of the step; and its final value, in that type. */
 loop_output loop_output_of(const microbatching *t, uint32_t reshard);
 sf_value loop_output_start(microbatching *t, const loop_output *l);
 sf_value loop_output_add(microbatching *t, const loop_output *l, sf_value so_far,

@@ -4,7 +4,7 @@
 #include "local/time/microbatch_builder.h"
 #include "plan/propagate.h"
 
-/* The share of a dimension from which the turns took a digit. */
+/* The share of a dimension from which micro-batches took a digit. */
 static bool share_in_turn(const microbatching *t, sf_share microbatch, sf_share *share, int parts)
 {
     int64_t unit = microbatch.period / t->microbatches;
@@ -17,7 +17,7 @@ static bool share_in_turn(const microbatching *t, sf_share microbatch, sf_share 
     return true;
 }
 
-/* How a rank has what a turn has of a tensor; false where the two do not go together. */
+/* The layout on ranks of a micro-batch's part of a tensor; false if the two are incompatible. */
 bool microbatch_layout(const microbatching *t, const sf_layout *time, const sf_layout *space,
                        sf_layout *out)
 {
@@ -46,7 +46,8 @@ void microbatch_note_origin(microbatching *t, size_t first, const sf_node *node)
         t->node_of[n] = node->id;
 }
 
-/* Whether `added` is the op of the node on pieces; one with regions takes the turn as well, as its last operand. */
+/* Whether `added` is the op of the node on shards; one with regions takes the micro-batch's number
+ * as well, as its last operand. */
 static bool is_same_op(const sf_node *added, const sf_node *node)
 {
     uint32_t more = added->noperands - node->noperands;
@@ -54,7 +55,8 @@ static bool is_same_op(const sf_node *added, const sf_node *node)
            (more == 0 || (more == 1 && added->nregions > 0));
 }
 
-/* How `added` is laid out, whose node is so in turns and on ranks; false where the two do not go together. */
+/* The layouts of `added`, whose node has these in time and on ranks; false if the two are
+ * incompatible. */
 static bool layouts_of_same(const microbatching *t, const sf_node *added, const sf_node *node,
                             const sf_layout *time, const sf_layout *space, sf_layout *out)
 {
@@ -73,7 +75,8 @@ static sf_layout *new_layouts(microbatching *t, const sf_node *added)
 static void settle_regions(microbatching *t, const sf_local *local, const sf_node *piece_of,
                            const sf_node *node, const sf_node *added);
 
-/* The node that an op in a region stands for, of the region as a step: NULL where it is part of a move. */
+/* The node of the region's step from which an op in a region was made: NULL for a part of a
+ * reshard. */
 static const sf_node *op_behind(const sf_inner *inner, const sf_node *shard)
 {
     if (shard->nresults == 0)
@@ -84,7 +87,7 @@ static const sf_node *op_behind(const sf_inner *inner, const sf_node *shard)
     return node && node->result == made->whole && is_same_op(shard, node) ? node : NULL;
 }
 
-/* What stands in a region of a node that was added, where it is known how that stands in the step. Regions are copied in
+/* Nodes in a region of an added node, whose layouts in the step are known. Regions are copied in
  * order: as a step, in which numbers are places in it, and back. */
 static void settle_region(microbatching *t, const sf_inner *inner, const sf_block *block,
                           const sf_block *copy)
@@ -109,8 +112,8 @@ static void settle_region(microbatching *t, const sf_inner *inner, const sf_bloc
     }
 }
 
-/* In the regions of `added`, of which `local` has the plans, under the node of its own step: the last ones, where that was
- * added for several turns. */
+/* In the regions of `added`, of which `local` has the plans, under the node of its own step: the
+ * last ones, if that was added for several micro-batches. */
 static void settle_regions(microbatching *t, const sf_local *local, const sf_node *piece_of,
                            const sf_node *node, const sf_node *added)
 {
@@ -124,7 +127,8 @@ static void settle_regions(microbatching *t, const sf_local *local, const sf_nod
     }
 }
 
-/* What was just added for a node of the step: where it is the same op, it is laid out like it, as is what stands in it. */
+/* After a node of the step was added: if it is the same op, it gets the same layouts, and so do the
+ * nodes in its regions. */
 sf_status microbatch_settle_same(microbatching *t, const sf_node *node)
 {
     if (node->nresults == 0)
@@ -167,8 +171,8 @@ void microbatch_add_barrier(microbatching *t, const sf_node *node, uint32_t resu
     }
 }
 
-/* Parts that are added stay parts when more is added to them. What is put together otherwise, a maximum, is reduced over
- * ranks first: no op takes it in parts. */
+/* Partial sums stay partial when more is added to them. Other folds, as a maximum, are reduced over
+ * ranks first: no op takes them in parts. */
 static sf_layout layout_to_join(const microbatching *t, sf_value value)
 {
     sf_layout layout = *sf_plan_layout(t->space, t->step, value);
@@ -178,7 +182,8 @@ static sf_layout layout_to_join(const microbatching *t, sf_value value)
     return layout;
 }
 
-/* How all who read a sum behind the loop want it, where that is in pieces; else as it is made. */
+/* The layout in which all readers after the loop want a sum, if that is sharded; else the layout in
+ * which it is made. */
 static sf_layout layout_of_sum(const microbatching *t, sf_value value)
 {
     sf_layout made = layout_to_join(t, value), wanted = made;
@@ -197,8 +202,9 @@ static sf_layout layout_of_sum(const microbatching *t, sf_value value)
     return sf_shard_bytes(type, &wanted, mesh) < sf_shard_bytes(type, &made, mesh) ? wanted : made;
 }
 
-/* How a value stands that leaves the loop, in each turn and behind it. Sums that are wanted in pieces are held so, and
- * reduced in each turn: who splits gradients has no room for whole ones. */
+/* The layout of a loop output, in each micro-batch and after the loop. Sums that are wanted in
+ * shards are kept so, and reduced in each micro-batch: a rank that shards gradients has no memory
+ * for whole ones. */
 sf_layout loop_output_layout(const microbatching *t, const loop_output *l)
 {
     const sf_resharding *reshard = &t->b->reshards->reshards[l->reshard];
@@ -217,7 +223,7 @@ sf_layout loop_output_layout(const microbatching *t, const loop_output *l)
     return shard;
 }
 
-/* What other groups hold is empty here. */
+/* State of other pipeline ranks is empty here. */
 static void empty_others(const microbatching *t, const sf_graph *graph, sf_plan *plan)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
@@ -247,7 +253,7 @@ static void carry_ends(const microbatching *t, const sf_graph *graph, sf_plan *p
         empty_others(t, graph, plan);
 }
 
-/* The plan for what was built: layouts that were settled, and what follows from them. */
+/* The plan for the new step: layouts that were settled, and those that follow from them. */
 static sf_status carry_plan(microbatching *t, sf_microbatched *out)
 {
     const sf_plan *from = t->space;

@@ -10,14 +10,14 @@ static uint32_t later(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Where all turns of the batch are there anyway, in the last loop; else as soon as can be. */
+/* In the last loop, if it needs the whole batch in any case; else in the first possible loop. */
 static uint32_t loop_of_output(const looping *o, uint32_t index)
 {
     bool early = o->t->recipe || o->t->blocks[index];
     return early ? o->t->output_after[index] - 1 : o->t->nloops - 1;
 }
 
-/* What leaves different loops, of those that could be one. */
+/* Outputs of different loops that could otherwise be one loop. */
 static uint32_t part_of(const looping *o, uint32_t index)
 {
     const sf_node *maker = sf_maker(o->t->step, o->t->b->reshards->reshards[index].value);
@@ -93,7 +93,7 @@ void loop_find_ends(looping *o)
     find_makers(o);
 }
 
-/* Asking */
+/* Marking predecessors */
 
 static void begin_asking(looping *o)
 {
@@ -109,7 +109,8 @@ static void ask_for(looping *o, uint32_t version)
     SF_PUSH(&o->t->arena, o->stack, o->nstack, o->stack_capacity, version);
 }
 
-/* A node that is wanted for a version wants what it reads, a barrier only what it hands on as that. */
+/* Marks the operands of a node that is needed for a version; of a barrier only the operand of that
+ * version. */
 static void ask_for_reads(looping *o, const sf_node *node, uint32_t version)
 {
     uint32_t count;
@@ -151,7 +152,8 @@ static void forget_loop(looping *o)
     o->running.count = o->before.count = o->nloop_outputs = 0;
 }
 
-/* What makes a version that turns, and is asked for, runs. What lands in a loop before is given to this one. */
+/* Runs the maker of a marked version in the loop. Outputs of earlier loops are inputs of this
+ * one. */
 static void run_maker(looping *o, uint32_t version)
 {
     const sf_reshards *m = o->t->b->reshards;
@@ -166,7 +168,8 @@ static void run_maker(looping *o, uint32_t version)
         ask_for(o, m->reshards[m->steps[item].index].from);
 }
 
-/* What the loop reads that does not turn, and what leads to that, where it is not there yet: many loops are found in the time of one. */
+/* Finds invariant operands of the loop, and their predecessors, that are not available yet: many
+ * loops take the time of one. */
 static void find_before(looping *o)
 {
     const sf_reshards *m = o->t->b->reshards;
@@ -197,7 +200,7 @@ static void find_before(looping *o)
     put_in_order(&o->before);
 }
 
-/* Which of them the loop runs: what leads to what lands behind it. */
+/* The items that the loop runs: the predecessors of its outputs. */
 void loop_find_runs(looping *o, const loop_ends *loop)
 {
     forget_loop(o);

@@ -20,7 +20,7 @@ static uint32_t later(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Behind how many loops all versions are; returns how many there are. */
+/* Finds after how many loops each version is available; returns the number of loops. */
 static uint32_t find_loops(microbatching *t)
 {
     const sf_reshards *m = t->b->reshards;
@@ -55,7 +55,8 @@ static uint32_t find_loops(microbatching *t)
     return loops;
 }
 
-/* A loop of the step in which turns meet: what it makes whole of what they have in parts would be summed inside. */
+/* A loop of the step that reduces over micro-batches: it would need the sum of partial values
+ * inside. */
 static sf_status refuse_meeting(microbatching *t)
 {
     const sf_block *top = t->step->top;
@@ -81,7 +82,7 @@ static void find_weights(microbatching *t)
             t->step->arguments[i].role != SF_ROLE_BATCH;
 }
 
-/* What lands and is read, by way of still nodes, by what turns. */
+/* Finds outputs that micro-batched nodes read, by way of nodes outside of loops. */
 static void find_blocking(microbatching *t)
 {
     const sf_reshards *m = t->b->reshards;
@@ -107,7 +108,7 @@ static void find_blocking(microbatching *t)
     }
 }
 
-/* The plan in turns */
+/* The plan in time */
 
 /* The batch along the dimension that people split over ranks, in its minor digit. */
 static sf_status pin_turns(microbatching *t)
@@ -144,7 +145,8 @@ static sf_status pin_turns(microbatching *t)
     return sf_plan_add_pins(t->time, count, pins, t->b->diag);
 }
 
-/* What a recipe, or a choice of factors, splits where it may, in turns; the update works on all of it at once. */
+/* Splits of a recipe, or of chosen factors, become chunks where they are possible; the update works
+ * on whole tensors. */
 static sf_status plan_by_recipe(microbatching *t)
 {
     const sf_block *top = t->step->top;
@@ -167,16 +169,16 @@ static sf_status plan_by_recipe(microbatching *t)
                    t->recipe, t->in && *t->in ? " in " : "", t->in ? t->in : "");
 }
 
-/* What only puts its operand into something larger. */
+/* An op that only writes its operand into a larger tensor. */
 static bool puts_into(const sf_node *node)
 {
     return sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) || sf_is(node, SF_OP_CONCATENATE) ||
            sf_is(node, SF_OP_PAD);
 }
 
-/* What a turn has in parts, and another stage reads to make something once (plan/pipeline/stage.h), or groups bring together, is
- * added up first: so it goes there once, and not in every turn. So is what is put into a stack of gradients, which then is made
- * once. */
+/* A partial value that another stage reads to make something once (plan/pipeline/stage.h), or that
+ * pipeline ranks reduce, is summed first: so it is sent once, and not in every micro-batch. So is a
+ * value that is written into a stack of gradients, which is then made once. */
 static void settle_crossing(microbatching *t)
 {
     const sf_block *top = t->step->top;

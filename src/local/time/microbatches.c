@@ -38,14 +38,15 @@ static sf_value give(looping *o, sf_value value, sf_value whole, const sf_layout
     return argument;
 }
 
-/* As it stands, so that what is gathered need not be kept from turn to turn; but sums are complete. */
+/* In its own layout, so that gathered tensors need not be kept between micro-batches; but sums are
+ * complete. */
 static const sf_layout *layout_of_given(const looping *o, sf_value value)
 {
     const sf_layout *layout = sf_plan_layout(o->t->space, o->t->step, value);
     return sf_layout_is_partial(layout) ? &microbatch_invariant : layout;
 }
 
-/* A still node that stands with who reads it, in the loop and outside. */
+/* A node outside of loops that is emitted with its readers, in the loop and outside. */
 static const sf_node *view_behind(const looping *o, uint32_t version)
 {
     const sf_value_version *v = &o->t->b->reshards->versions[version];
@@ -58,7 +59,7 @@ static const sf_node *view_behind(const looping *o, uint32_t version)
 static sf_status reach_version(looping *o, uint32_t version);
 static sf_status reach_top(looping *o, uint32_t version);
 
-/* Makes a node that shows its operands, here; of a barrier, what is asked for. */
+/* Emits a view of its operands here; of a barrier, the requested operand. */
 static sf_status add_view(looping *o, const sf_node *node, uint32_t version, bool in_body)
 {
     uint32_t count, result = o->t->b->reshards->versions[version].value - node->result;
@@ -120,7 +121,7 @@ static sf_status add_turning_node(looping *o, const sf_node *node)
     return microbatch_settle_same(o->t, node);
 }
 
-/* What a turn has of a whole value. */
+/* A micro-batch's part of a whole value. */
 static sf_status add_turning_move(looping *o, uint32_t index)
 {
     const sf_resharding *reshard = &o->t->b->reshards->reshards[index];
@@ -141,14 +142,14 @@ static sf_status add_turning_move(looping *o, uint32_t index)
     return SF_OK;
 }
 
-/* What leaves the loop */
+/* Loop outputs */
 
 static void update_output(looping *o, leaving *l)
 {
     l->next = loop_output_add(o->t, &l->of, o->body->arguments[l->argument], o->t->b->microbatch);
 }
 
-/* Right behind what makes them, so that parts need not wait for the end of the turn. */
+/* Right after their makers, so that parts need not live until the end of the micro-batch. */
 static void update_outputs(looping *o, const sf_step_item *item)
 {
     const sf_reshards *m = o->t->b->reshards;
@@ -162,7 +163,7 @@ static void update_outputs(looping *o, const sf_step_item *item)
             update_output(o, &o->loop_outputs[at - 1]);
 }
 
-/* What the loop leaves, in the type and shape of the step. */
+/* The output of the loop, in the type and shape of the step. */
 static void close_output(looping *o, const leaving *l, sf_value value)
 {
     const sf_resharding *reshard = &o->t->b->reshards->reshards[l->of.reshard];
@@ -187,7 +188,7 @@ static sf_value add_turns_condition(looping *o, sf_block *block)
     return emit_compare(b, "LT", microbatch, emit_like(b, microbatch, o->t->microbatches));
 }
 
-/* That of what leaves it last; no update stands in a loop as a whole. */
+/* The phase of its last output; an update is never a whole loop. */
 static sf_phase phase_of_loop(const looping *o)
 {
     sf_phase last = SF_FORWARD;
@@ -199,20 +200,20 @@ static sf_phase phase_of_loop(const looping *o)
     return last;
 }
 
-/* What makes the first of what leaves the loop; NULL: an argument does. */
+/* The maker of the first loop output; NULL: an argument. */
 static const sf_node *maker_of_output(const looping *o)
 {
     return sf_maker(o->t->step, o->t->b->reshards->reshards[o->loop_outputs[0].of.reshard].value);
 }
 
-/* That of what it was made for; the batch is in none. */
+/* The scope of its first output's maker; the loop over the batch has none. */
 static const sf_scope *scope_of_loop(const looping *o)
 {
     const sf_node *maker = maker_of_output(o);
     return o->t->recipe && maker ? maker->scope : NULL;
 }
 
-/* The loop, and what brings into shape what it leaves, are one thing: of one stage and pass. */
+/* The loop, and the nodes that reshape its outputs, belong together: to one stage and pass. */
 static void note_loop(looping *o, const sf_node *loop)
 {
     const sf_graph *graph = o->t->b->graph;
@@ -329,7 +330,8 @@ static sf_status add_invariant(looping *o, const sf_node *node)
     return microbatch_settle_same(o->t, node);
 }
 
-/* What the loop at hand reads of the still nodes comes before it, wherever it stands in the step. */
+/* Nodes outside of loops whose results the loop reads come before it, wherever they are in the
+ * step. */
 static sf_status add_before_loop(looping *o)
 {
     const sf_reshards *m = o->t->b->reshards;
@@ -359,8 +361,8 @@ static sf_status add_loops(looping *o, uint32_t count)
     return SF_OK;
 }
 
-/* Still nodes in the order of the step, so that recompute stands late; a loop before the first that needs what
- * it leaves. */
+/* Nodes outside of loops in the order of the step, so that recompute comes late; each loop comes
+ * before the first reader of its outputs. */
 static sf_status add_all(looping *o)
 {
     const sf_reshards *m = o->t->b->reshards;

@@ -8,7 +8,8 @@ static void note_message(piping *p, pipe_message m)
         SF_PUSH(&p->t->arena, p->messages, p->nmessages, p->message_capacity, m);
 }
 
-/* Whether the node is computed in the run: of a survey, what leads to what it finds. */
+/* Whether the node is computed in the run: in a survey, only predecessors of the survey's
+ * outputs. */
 static bool is_run(const piping *p, const sf_node *node, uint32_t run)
 {
     for (uint32_t r = 0; r < node->nresults; r++)
@@ -31,7 +32,8 @@ static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t vers
                                            .sent_at = place});
 }
 
-/* What a group comes to: parts of sums first of what follows its tasks, then sums, then nodes. */
+/* The order of a pipeline rank at one position after its tasks: parts of sums, then sums, then
+ * nodes. */
 typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE } coming_kind;
 
 typedef struct coming {
@@ -59,7 +61,7 @@ static int compare_comings(const void *a, const void *b)
     order = order ? order : compare_numbers(x->item, y->item);
     return order ? order : compare_numbers(x->run, y->run);
 }
-/* Whether the group adds up some of the turns. */
+/* Whether the pipeline rank adds up some of the micro-batches. */
 static bool has_parts(const piping *p, const sf_resharding *reshard, uint32_t group)
 {
     for (uint32_t microbatch = 0; microbatch < p->nmicrobatches; microbatch++)
@@ -73,7 +75,7 @@ static void list_coming(piping *p, comings *list, coming c)
     SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
 }
 
-/* `lists` is by group. */
+/* `lists` is by pipeline rank. */
 static void list_output(piping *p, uint32_t item, comings *lists)
 {
     const sf_resharding *reshard =
@@ -90,7 +92,8 @@ static void list_output(piping *p, uint32_t item, comings *lists)
     }
 }
 
-/* Whether what the groups have of the node in the run is a message of the group whose step is made. */
+/* Whether the shards of the node in the run are a message of the pipeline rank whose step is
+ * made. */
 static bool is_sent(const piping *p, const sf_node *node, uint32_t run, uint64_t have)
 {
     uint64_t wanted = 0;
@@ -137,7 +140,7 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
                               .sent_at = c->place});
 }
 
-/* What the group sends, in the order in which it comes to it; first its arguments. */
+/* Lists the sends of a pipeline rank in its order; arguments first. */
 static void note_sent(piping *p, uint32_t group, comings *list)
 {
     const sf_reshards *m = p->t->b->reshards;
@@ -180,7 +183,7 @@ static uint32_t find_use(const piping *p, const pipe_message *m)
     return place;
 }
 
-/* What this group sent has arrived where the other has used it, before it sends something back. */
+/* A send has arrived once its receiver used it, before the receiver sends a message back. */
 static void find_arrived(piping *p)
 {
     pipe_channel *out = SF_ARRAY(&p->t->arena, p->pipe->ngroups, pipe_channel);

@@ -14,7 +14,7 @@ static void do_at(piping *p, uint32_t place, pipe_doing d)
     SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, d);
 }
 
-/* A barrier hands on each operand by itself, as a move does. */
+/* A barrier hands on each operand by itself, as a reshard does. */
 static void want_through(piping *p, uint32_t from, uint32_t to, pipe_doing d)
 {
     size_t at = pipe_instance(p, to, d.run);
@@ -86,7 +86,7 @@ static void want_node(piping *p, const sf_node *node, uint32_t run)
         do_at(p, place, (pipe_doing){.index = node->id, .run = run});
 }
 
-/* Results go to every group, state to those that hold it. */
+/* Results go to every pipeline rank, state to those that hold it. */
 static void want_results(piping *p)
 {
     const sf_block *top = p->t->step->top;

@@ -26,7 +26,7 @@ static bool is_small(const piping *p, const sf_node *node)
     return bytes <= SMALL;
 }
 
-/* Behind the sums of turns: it is no part of any task. */
+/* After the sums over micro-batches: it is in no task. */
 static bool is_behind(const piping *p, const sf_node *node)
 {
     uint32_t count;
@@ -37,7 +37,8 @@ static bool is_behind(const piping *p, const sf_node *node)
     return false;
 }
 
-/* Of the update, and the same in all turns: before all tasks or behind them, unless they read it. */
+/* Of the update, and invariant over micro-batches: before all tasks or after them, unless they read
+ * it. */
 static bool is_free(const piping *p, const sf_node *node)
 {
     return node->phase == SF_UPDATE && !is_microbatched_node(p->t, node);
@@ -61,8 +62,8 @@ void pipe_find_needed(piping *p)
     }
 }
 
-/* What follows from arguments alone, of all that need not be made in its task. What reads something that is late is late,
- * too, however small it is. */
+/* Nodes that follow from arguments alone, among those that need not be in their task. A reader of a
+ * late value is late, too, however small it is. */
 void pipe_find_early(piping *p)
 {
     const sf_reshards *m = p->t->b->reshards;
@@ -89,7 +90,8 @@ void pipe_find_early(piping *p)
     }
 }
 
-/* What turns do not change stands with what reads it, in the pass that other stages wait for; a survey has no other. */
+/* Invariant nodes are placed with their readers, in the pass that other stages wait for; a survey
+ * has no other. */
 static sf_pass pass_of(const piping *p, const sf_node *node, uint32_t run)
 {
     if (node->phase == SF_FORWARD)
@@ -99,7 +101,8 @@ static sf_pass pass_of(const piping *p, const sf_node *node, uint32_t run)
     return is_late ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
 }
 
-/* The place of the node's task; of what stands still, that of the first turn that the group comes to. */
+/* The position of the node's task; of an invariant node, that of the first micro-batch of the
+ * pipeline rank. */
 static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t run, sf_pass pass,
                               uint32_t group)
 {
@@ -113,7 +116,7 @@ static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t run
     return place;
 }
 
-/* The place of a node in the order of a group that computes it. */
+/* The place of a node in the order of a pipeline rank that computes it. */
 uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t group)
 {
     uint32_t last = p->last[group];
@@ -129,8 +132,8 @@ uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t
     return pipe_first(place, last);
 }
 
-/* Sums are where their parts are made, rows of all turns where those of the first are; each that wants it has what is made
- * anywhere. */
+/* Sums are where their parts are made, concatenated rows where those of the first micro-batch are;
+ * a value that every reader makes is on each reader. */
 uint64_t pipe_output_hosts(const piping *p, const sf_resharding *reshard, uint32_t run)
 {
     const sf_node *maker = sf_maker(p->t->step, reshard->value);
@@ -138,7 +141,7 @@ uint64_t pipe_output_hosts(const piping *p, const sf_resharding *reshard, uint32
     return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, is_sum ? run : 0) : 0;
 }
 
-/* What of the backward pass other stages go on from. */
+/* Nodes of the backward pass whose results other stages read. */
 void pipe_find_leading(piping *p)
 {
     const sf_reshards *m = p->t->b->reshards;

@@ -11,8 +11,8 @@ static void find_held(piping *p)
     }
 }
 
-/* Whether an argument, or what becomes it, is one of the group's step: of the parts of one, that which it holds, or else the
- * first. */
+/* Whether an argument, or its next value, is in the pipeline rank's step: of the parts of one, that
+ * which it holds, or else the first. */
 static bool stands_here(const piping *p, uint32_t argument)
 {
     sf_unstacked_of of =
@@ -27,7 +27,7 @@ static bool stands_here(const piping *p, uint32_t argument)
     return of.part == 0;
 }
 
-/* The arguments and results of the group's step, as those of the step that they are. */
+/* The arguments and results of the pipeline rank's step, as those of the step that they are. */
 void pipe_find_ends(piping *p)
 {
     const sf_graph *step = p->t->step;

@@ -7,8 +7,8 @@
 
 /* Messages */
 
-/* How a value stands in a group that makes it, and in one that reads it, while it goes from one to the other: as few
- * bytes as either has it in, and complete. */
+/* The layout of a value in a message between its maker and its reader: the one with fewer bytes,
+ * and complete. */
 static sf_layout message_layout(const piping *p, uint32_t version)
 {
     const microbatching *t = p->t;
@@ -79,8 +79,8 @@ static void note_where(piping *p, sf_value value)
     local_note_place(p->t->b, maker, maker ? maker->phase : SF_FORWARD);
 }
 
-/* A sum stands in memory after each turn: parts that waited for the last one to be added up with it would be as many as there
- * are turns. */
+/* A sum is in memory after each micro-batch: parts that waited for the last micro-batch would be as
+ * many as there are micro-batches. */
 static sf_value hold_sum(piping *p, const loop_output *l, sf_value sum)
 {
     local_builder *b = p->t->b;
@@ -91,7 +91,7 @@ static sf_value hold_sum(piping *p, const loop_output *l, sf_value sum)
     return held;
 }
 
-/* Rows of a turn that another group makes are put beside the others where they arrive. */
+/* Rows of a micro-batch that another pipeline rank makes are concatenated where they arrive. */
 static bool is_output_here(const piping *p, const sf_resharding *reshard, uint32_t run,
                            bool is_received)
 {
@@ -104,7 +104,7 @@ static bool is_output_here(const piping *p, const sf_resharding *reshard, uint32
     return is_sum || hosts == 0 || (hosts >> p->group & 1);
 }
 
-/* The part of a turn in what its results add up to. */
+/* The part of a micro-batch in its accumulated results. */
 static void output_version(piping *p, uint32_t version, uint32_t run, bool is_received)
 {
     local_builder *b = p->t->b;
@@ -152,7 +152,7 @@ static void receive_message(piping *p, const pipe_message *m)
     p->sums[reshard] = loop_output_join(p->t, &p->loop_outputs[reshard], p->sums[reshard], value);
 }
 
-/* All messages from that group up to this one: in the order in which they were sent. */
+/* All messages from that pipeline rank up to this one: in the order in which they were sent. */
 static void receive_up_to(piping *p, const pipe_message *m)
 {
     pipe_channel *c = &p->channels[m->from];
@@ -160,8 +160,8 @@ static void receive_up_to(piping *p, const pipe_message *m)
         receive_message(p, &p->messages[c->at[c->received++]]);
 }
 
-/* What is needed now, and is made elsewhere. It is received here, and not before, so that nothing that waits for it comes
- * before what is sent until now; lowering lets it begin earlier (prog/order.c). */
+/* A value that is needed now and made elsewhere. It is received here, and not before, so that no
+ * node that waits for it precedes sends; lowering lets it begin earlier (prog/order.c). */
 static void receive_version(piping *p, uint32_t version, uint32_t run)
 {
     for (uint32_t i = p->incoming[pipe_instance(p, version, run)]; i > 0;
@@ -185,7 +185,7 @@ static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part
 
 /* Emitting */
 
-/* Still values are in the turn as they are. */
+/* Invariant values are the same in every micro-batch. */
 static void bring_invariant(piping *p, uint32_t version)
 {
     uint32_t at = pipe_same(p, version);
@@ -193,7 +193,8 @@ static void bring_invariant(piping *p, uint32_t version)
         p->t->b->versions[at] = p->versions[p->nruns][at];
 }
 
-/* What a task reads that only comes behind it, as where an update that works on turns leads to other tasks. */
+/* A value that a task reads but that comes after the task, as when an update that works on
+ * micro-batches leads to other tasks. */
 static sf_status check_there(const piping *p, uint32_t version, uint32_t run)
 {
     const local_builder *b = p->t->b;
@@ -221,7 +222,7 @@ static sf_status bring_reads(piping *p, uint32_t count, const uint32_t *reads, u
         if (!microbatches || is_microbatched_version(p->t, at))
             continue;
         enter_run(p, run, false);
-        local_value(p->t->b, at); /* what was summed is brought into shape once, for all */
+        local_value(p->t->b, at); /* a sum is reshaped once, for all readers */
         enter_run(p, run, true);
         bring_invariant(p, at);
     }
@@ -229,7 +230,7 @@ static sf_status bring_reads(piping *p, uint32_t count, const uint32_t *reads, u
     return SF_OK;
 }
 
-/* How many collectives these groups have had. */
+/* How many collectives these pipeline ranks have had. */
 static int64_t count_together(piping *p, int64_t groups)
 {
     for (size_t i = 0; i < p->ntogether; i++)
@@ -240,7 +241,7 @@ static int64_t count_together(piping *p, int64_t groups)
     return 0;
 }
 
-/* What groups exchange in a turn is another thing than in the next. */
+/* Messages of one micro-batch differ from those of the next. */
 static void number_collective(piping *p, const sf_node *node, uint32_t run)
 {
     sf_graph *graph = p->t->b->graph;
@@ -274,7 +275,8 @@ static sf_status add_doing_node(piping *p, const sf_node *node, uint32_t run)
     return SF_OK;
 }
 
-/* What the survey makes of a part of the batch is made again in the task of the turn: it is not kept from there on. */
+/* Values that the survey computes from a part of the batch are recomputed in the task of the
+ * micro-batch: they are not kept until then. */
 static void keep_apart(piping *p, uint32_t version)
 {
     local_builder *b = p->t->b;
@@ -308,8 +310,8 @@ static sf_status add_doing(piping *p, const pipe_doing *d)
     return SF_OK;
 }
 
-/* What the turns have added up to: parts of sums that another group has go there, then those that come from elsewhere are
- * added. */
+/* Accumulated results: parts of sums that belong to another pipeline rank are sent to it, then
+ * received parts are added. */
 static void close_outputs(piping *p, bool in_middle, bool at_home)
 {
     const sf_reshards *m = p->t->b->reshards;
@@ -354,7 +356,7 @@ static sf_status add_tasks(piping *p)
 
 /* The step */
 
-/* What another group holds is empty here. */
+/* State of another pipeline rank is empty here. */
 static void add_arguments(piping *p)
 {
     local_builder *b = p->t->b;
@@ -393,7 +395,7 @@ static sf_status add_results(piping *p)
     return SF_OK;
 }
 
-/* What is known of versions and moves. */
+/* Tables by version and by reshard. */
 static void open_versions(piping *p)
 {
     const sf_reshards *m = p->t->b->reshards;
@@ -416,7 +418,7 @@ static void open_versions(piping *p)
     }
 }
 
-/* What is known of instances and places. */
+/* Tables by instance and by position. */
 static void open_runs(piping *p)
 {
     const sf_reshards *m = p->t->b->reshards;

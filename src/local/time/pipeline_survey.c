@@ -1,20 +1,21 @@
-/* What tasks need of all turns: the load of each expert in a loss that balances them, a number of tokens that follows from
- * weights.
+/* Values of all micro-batches that tasks need: the load of each expert in a loss that balances
+ * them, a number of tokens that follows from weights.
  *
- * Where all forward tasks come before all others, as by gpipe, where it is made of what these make, and where no forward task
- * reads it, it is put together between the two. Else a survey finds it: before all tasks, each turn goes through the stages, with
- * what leads there alone, and keeps nothing.
+ * If all forward tasks precede all others, as in gpipe, if these tasks make its parts, and if no
+ * forward task reads it, it is completed between the two. Else a survey computes it: before all
+ * tasks, each micro-batch goes through the stages, with the predecessors of this value alone, and
+ * keeps no activations.
  *
  *     gpipe    F0.0 F0.1 F0.2 F0.3  middle  B0.0 B0.1 B0.2 B0.3                      updates
  *     others   survey of 0, 1, 2, 3 middle  F0.0 F0.1 B0.0 F0.2 B0.1 F0.3 B0.2 B0.3  updates
  *
- * The survey goes from the first stage to the last, and back for what it needs of the backward pass; all turns of a stage one
- * after the other. So all tasks of it are in one order, which each group follows: none waits for ever.
- */
+ * The survey goes from the first stage to the last, and back for values that it needs of the
+ * backward pass; all micro-batches of a stage one after the other. So all its tasks are in one
+ * order, which each pipeline rank follows: no deadlock. */
 #include "ir/name.h"
 #include "local/time/pipeline_builder.h"
 
-/* What leads to what lands in the middle. */
+/* Predecessors of outputs that complete in the middle. */
 static void find_surveyed(piping *p)
 {
     const sf_reshards *m = p->t->b->reshards;
@@ -49,7 +50,8 @@ static uint32_t count_forward(const sf_schedule *schedule, uint32_t group)
     return forward;
 }
 
-/* Whether a node of the forward pass goes on from what all turns leave, or one of another pass leads to it. */
+/* Whether a node of the forward pass follows from a value of all micro-batches, or one of another
+ * pass leads to it. */
 static bool mixes_passes(const piping *p, const sf_node *node)
 {
     uint32_t count;
@@ -78,7 +80,7 @@ static bool needs_survey(const piping *p)
     return false;
 }
 
-/* What each turn has of a value that all of them make is no version of it. */
+/* A micro-batch's part of a value that all of them make is no version of it. */
 static sf_status refuse_exchange(const piping *p)
 {
     const sf_reshards *m = p->t->b->reshards;
@@ -119,7 +121,7 @@ uint32_t pipe_task_place(const piping *p, sf_stage_task task, uint32_t group)
     return p->places[group][task_index(p, task)];
 }
 
-/* All turns of a stage in the survey; returns the place that follows. */
+/* All micro-batches of a stage in the survey; returns the next position. */
 static uint32_t place_survey(piping *p, uint32_t group, uint32_t stage, sf_pass pass,
                              uint32_t place)
 {

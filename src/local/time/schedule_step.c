@@ -11,7 +11,8 @@
 typedef struct timing {
     const sf_graph *step; /* so far, */
     const sf_plan *space; /* with its plan, */
-    sf_plan *time; /* how its batch is split in turns, where that must be known before; else NULL */
+    /* the split of its batch into micro-batches, if that is needed before; else NULL */
+    sf_plan *time;
     sf_pipeline pipeline; /* and the stages of its nodes, where it has some */
     const sf_plan *said;
     sf_plan *within; /* that was made on the way */
@@ -21,8 +22,8 @@ typedef struct timing {
     sf_timed *out;
 } timing;
 
-/* The pipeline of a step that is made from another: nodes are where those are that they were made for; what was made for
- * nobody, anywhere. Loops are no part of a late sum. */
+/* The pipeline of a step that is made from another: nodes are in the stages of the nodes for which
+ * they were made; others may be in any. Loops are no part of a late sum. */
 static void carry_pipeline(timing *g, const sf_graph *graph, const uint32_t *node_of)
 {
     const sf_stages of = g->pipeline.stages;
@@ -66,7 +67,7 @@ static void add_clones(timing *g)
     carry_pipeline(g, g->step, recomputed_step->node_of);
 }
 
-/* The layouts of a plan within a group: what it holds, it has. */
+/* The layouts of a plan within a pipeline rank: all that it holds. */
 static void stay_within_group(timing *g)
 {
     sf_plan *out = sf_plan_copy(g->space, g->step);
@@ -75,7 +76,8 @@ static void stay_within_group(timing *g)
     g->space = g->within = out;
 }
 
-/* Stages that several groups run together, in pieces, one set of groups after the other. */
+/* Splits stages that several pipeline ranks run together, one set of pipeline ranks after the
+ * other. */
 static sf_status cut_sets(timing *g, uint32_t group)
 {
     sf_timed *out = g->out;
@@ -97,8 +99,8 @@ static sf_status cut_sets(timing *g, uint32_t group)
     return SF_OK;
 }
 
-/* Loops of nodes that differ in this are apart: by stage and pass, as a loop is in one task as a whole; and what is the same
- * in all turns of the batch from what is not. */
+/* Nodes with different numbers are in different loops: by stage and pass, as a loop is in one task
+ * as a whole; and invariant nodes from those that depend on the micro-batch. */
 static const uint32_t *find_apart(timing *g)
 {
     const sf_block *top = g->step->top;
@@ -115,8 +117,8 @@ static const uint32_t *find_apart(timing *g)
     return apart;
 }
 
-/* What is behind all turns of the batch, and of what turns have added up, or put side by side, is no part of a loop: it would
- * need all of them inside. */
+/* Nodes after all micro-batches, and after accumulated or concatenated values, are not in an inner
+ * loop: it would need all micro-batches inside. */
 static void leave_behind(timing *g, bool *may)
 {
     const sf_block *top = g->step->top;
@@ -185,7 +187,7 @@ static sf_status cut_factors(timing *g)
     return SF_OK;
 }
 
-/* Of stacks that are dealt out; or NULL. */
+/* Parts of stacks that are distributed; or NULL. */
 static const sf_unstacked *parts_of(const sf_timed *timed)
 {
     return timed->partitioned.plan ? &timed->partitioned.step : NULL;
@@ -250,7 +252,7 @@ void sf_timed_free(sf_timed *timed)
     sf_partitioned_step_free(&timed->partitioned);
 }
 
-/* The step that twins were added to. */
+/* The step to which recomputed clones were added. */
 static const sf_graph *original_step(const sf_timed *timed)
 {
     const sf_unstacked *parts = parts_of(timed);

@@ -1,15 +1,14 @@
-/* A step in time, one thing after the other, each a step of its own with its plan:
+/* The step in time: a sequence of rewrites, each of which makes a step with a plan.
  *
- *     dealt     stacks of layers, with a part for each group of a pipeline
- *     twins     recompute
- *     groups    what the rank's group has of stages that several groups run together
- *     shards    other factors than the batch in micro-batches (co-shard): loops inside of what follows
- *     turns     the batch in micro-batches: a loop, or, of a pipeline, the tasks of the rank's group
+ *     unstack        stacks of layers, with a part for each pipeline rank
+ *     recompute      recomputed clones
+ *     stage groups   shards of stages that several pipeline ranks run together
+ *     chunks         other factors than the batch in time (co-shard): inner loops
+ *     micro-batches  a loop over the batch, or, of a pipeline, the tasks of the pipeline rank
  *
- * Turns of the batch are around those of other factors, as ranks are around both. So how the batch is split in time is found
- * before there are loops, and goes through the making of loops as layouts on ranks do: the same loops are made for a plan in
- * which the turns of the batch are the ranks.
- */
+ * Micro-batches are around chunks, as ranks are around both. So the split of the batch in time is
+ * found before there are loops, and goes through the making of loops as layouts on ranks do: the
+ * same loops are made for a plan in which the micro-batches are the ranks. */
 #ifndef SF_LOCAL_TIME_SCHEDULE_STEP_H
 #define SF_LOCAL_TIME_SCHEDULE_STEP_H
 
@@ -32,11 +31,12 @@ sf_status sf_put_in_time(const sf_graph **whole, const sf_plan **plan, int rank,
                          sf_diag *diag, sf_timed *out);
 void sf_timed_free(sf_timed *timed);
 
-/* Whether twins compute what they are twins of: SF_EMISMATCH, and the op, where one does not. */
+/* Whether recomputed clones compute the same as their originals: SF_EMISMATCH, and the op, if one
+ * does not. */
 sf_status sf_check_timed(const sf_timed *timed, sf_diag *diag);
 
-/* The value of the step that was given, for one of the step in time: of a twin, what it is a twin of. SF_NONE for SF_NONE, and for
- * what only time made. */
+/* The value of the given step, for one of the step in time: of a recomputed clone, its original.
+ * SF_NONE for SF_NONE, and for values that the schedule added. */
 sf_value sf_timed_value_of_step(const sf_timed *timed, sf_value value);
 
 #endif

@@ -6,7 +6,7 @@
 #include "local/time/microbatch_builder.h"
 #include "plan/pipeline/stage_flow.h"
 
-/* A node of another set, and what it has become. */
+/* A node of another set, and its replacement. */
 typedef struct carried {
     uint32_t from, to;
 } carried;
@@ -75,7 +75,7 @@ static sf_plan *plan_in_set(const grouping *g)
     return out;
 }
 
-/* Stages of what is made */
+/* Stages of new nodes */
 
 static void set_stage(grouping *g, uint32_t node, uint32_t stage, bool anywhere, bool late)
 {
@@ -101,7 +101,8 @@ static sf_status fail_outside(const grouping *g, sf_value value)
     return status;
 }
 
-/* The first node of the set that reads a value, or what is made anywhere from it; NULL: none does. */
+/* The first node of the set that reads a value, or a value that every reader makes from it; NULL:
+ * none does. */
 static const sf_node *first_reader(const grouping *g, sf_value value)
 {
     const sf_graph *step = g->t->step;
@@ -120,7 +121,8 @@ static const sf_node *first_reader(const grouping *g, sf_value value)
     return NULL;
 }
 
-/* Whose work it is to bring a value together: who has made it, or of what is made anywhere, who reads it first. */
+/* The node to which the collective of a value belongs: its maker or, if every reader makes it, its
+ * first reader. */
 static const sf_node *who_brings(const grouping *g, sf_value source)
 {
     const sf_node *maker = sf_maker(g->t->step, source);
@@ -128,7 +130,8 @@ static const sf_node *who_brings(const grouping *g, sf_value source)
     return node && is_inside(g, node) ? node : NULL;
 }
 
-/* What is brought together belongs to those who have made it; where others read it, in the pass in which it was made. */
+/* A collective belongs to the maker of the value; if others read it, in the pass in which it was
+ * made. */
 static sf_status place_collective(grouping *g, const sf_resharding *reshard, sf_node *node)
 {
     const sf_graph *step = g->t->step;
@@ -173,7 +176,8 @@ static bool is_of_other_set(const grouping *g, const sf_node *node)
     return false;
 }
 
-/* Only who runs a stage together may have it in pieces; what is made anywhere is, where they alone read it. */
+/* Only pipeline ranks that run a stage together may have it in shards; a value that every reader
+ * makes may be, if they alone read it. */
 static sf_status check_inside(const grouping *g, const sf_node *node)
 {
     const sf_layout *layouts = g->t->time->nodes[node->id];
@@ -228,7 +232,7 @@ static sf_status build_grouped(void *context)
     return SF_OK;
 }
 
-/* What other sets split is said as it was. */
+/* Splits of other sets stay as they were. */
 static void carry_others(const grouping *g, sf_microbatched *out)
 {
     const sf_block *top = g->t->step->top;
@@ -249,7 +253,7 @@ static void carry_others(const grouping *g, sf_microbatched *out)
     }
 }
 
-/* The plan without what it says of the axis. */
+/* The plan without its splits along the axis. */
 static sf_plan *plan_beside(const sf_plan *plan, const sf_graph *graph, int axis)
 {
     sf_plan *out = sf_plan_copy(plan, graph);

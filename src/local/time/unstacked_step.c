@@ -15,7 +15,7 @@ typedef struct partitioning {
     sf_partitioned_step *out;
 } partitioning;
 
-/* A part for each group that has rows, in the order of groups. */
+/* A part for each pipeline rank that has rows, in the order of pipeline ranks. */
 static bool split_stacks(partitioning *d)
 {
     bool any = false;
@@ -82,7 +82,7 @@ static sf_pipeline *partition_pipeline(const partitioning *d, sf_arena *arena)
 
 /* The plan of parts */
 
-/* A node that does what one of the step does, on tensors that are laid out alike. */
+/* A node with the same op as one of the step, on tensors with the same layouts. */
 static bool is_same_op(const sf_node *a, const sf_node *b)
 {
     return a->def == b->def && a->noperands == b->noperands && a->nresults == b->nresults;
@@ -114,7 +114,7 @@ static void lay_out_ends(const partitioning *d, sf_plan *plan)
     }
 }
 
-/* Nodes are laid out as those of the step; what helps them follows from that. */
+/* Nodes have the layouts of those of the step; layouts of helper nodes follow. */
 static sf_status lay_out_nodes(partitioning *d, sf_plan *plan, sf_diag *diag)
 {
     const sf_unstacked *step = &d->out->step;

@@ -1,10 +1,10 @@
-/* A step whose stacks of layers are dealt out to the groups of a pipeline (plan/stacked_layers.h), with a part for each group: the
- * first thing that is done to such a step.
+/* A step whose stacks of layers are distributed over pipeline ranks (plan/stacked_layers.h), with a
+ * part for each: the first rewrite of such a step.
  *
- * The parts are tensors like others, each in the group that holds it, and all that follows knows nothing of stacks. Of the
- * parts of an argument a group has one, or none: when its step is made (local/time/pipeline_step.h), that part is the argument, so that
- * arguments and results of ranks are those of the step again, in pieces.
- */
+ * The parts are ordinary tensors, each on the pipeline rank that holds it; no later rewrite depends
+ * on stacks. A pipeline rank has one part of an argument, or none: in its step
+ * (local/time/pipeline_step.h), that part is the argument, so that arguments and results of ranks
+ * are shards of those of the step. */
 #ifndef SF_LOCAL_TIME_UNSTACKED_STEP_H
 #define SF_LOCAL_TIME_UNSTACKED_STEP_H
 
@@ -12,7 +12,7 @@
 #include "plan/plan.h"
 
 typedef struct sf_partitioned_step {
-    sf_unstacked step; /* without a graph, where nothing is dealt out */
+    sf_unstacked step; /* without a graph, if no stack is distributed */
     sf_plan *plan;     /* with a pipeline of its own */
 } sf_partitioned_step;
 

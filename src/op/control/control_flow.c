@@ -149,7 +149,8 @@ const sf_opdef sf_op_optimization_barrier = {
 
 enum { CONDITION, BODY };
 
-/* How often it runs, where import found out, else what a person says of it. The condition says it too, so these are only notes. */
+/* How often it runs, if import derived it, else the user's estimate. The condition decides, so
+ * these are only notes. */
 static const sf_attrdef while_attrs[] = {
     [SF_WHILE_TRIPS] = {.name = "trip_count", .kind = SF_ATTR_INT, .derived = true, .note = true},
     [SF_WHILE_SAID] = {.name = "said_count", .kind = SF_ATTR_INT, .derived = true, .note = true},

@@ -5,7 +5,7 @@
 #include "op/op.h"
 #include "op/util.h"
 
-/* What a value is under the seed at hand. */
+/* The share of a value under the current seed. */
 typedef struct nested_value {
     uint32_t cut_by, partial_by; /* the seed that cut it, that made it a partial sum */
     sf_walk_cut cut;
@@ -27,7 +27,8 @@ typedef struct nested_node {
     sf_walk_cut factor;
 } nested_node;
 
-/* Values of regions that stand for one tensor outside: what goes in, and what comes out, turn by turn. */
+/* Values of regions that correspond to one tensor outside: inputs and outputs, iteration by
+ * iteration. */
 typedef struct nested_tie {
     int operand, result; /* of the op, or -1 */
     uint32_t first;      /* of nested_bond */
@@ -57,7 +58,7 @@ typedef struct nesting {
     size_t nbonds, bond_capacity;
 
     uint32_t seed;
-    int64_t size;   /* of the factor: what can be cut wherever it came */
+    int64_t size;   /* of the factor: every dimension of it can be cut */
     bool is_undone; /* the cut is not to be had everywhere, */
     bool may_undo;  /* which is no reason to stop */
     sf_value *queue;
@@ -274,8 +275,8 @@ static bool pass_cut_on(nesting *n, const nested_node *node, int tensor, sf_walk
     return true;
 }
 
-/* A reader that cannot have its operand so needs it whole; a maker that cannot make it so makes all of it, of which
- * each rank takes its piece. */
+/* A reader that cannot have its operand cut needs it whole; a maker that cannot make it cut makes
+ * all of it, of which each rank takes its shard. */
 static void bring_cut(nesting *n, uint32_t index, int tensor, sf_walk_cut cut)
 {
     nested_node *node = &n->nodes[index];
@@ -323,7 +324,8 @@ static bool is_partial_value(const nesting *n, sf_value value)
     return is_nested_value(n, value) && value_at(n, value)->partial_by == n->seed;
 }
 
-/* Whether what the node makes is a partial sum, since exactly such operands as it is linear in are. */
+/* Whether the node's result is a partial sum, since its partial operands are a set in which it is
+ * linear. */
 static bool passes_sums(const nesting *n, const nested_node *node)
 {
     uint32_t partial = 0, masks[SF_MAX_LINEAR];
@@ -361,7 +363,7 @@ static void pass_sums_on(nesting *n)
     }
 }
 
-/* What a loop carries is a partial sum if it stays one; a branch gives one if all do. */
+/* A loop-carried value is a partial sum if it stays one; a branch gives one if all do. */
 static bool is_partial_tie(const nesting *n, const nested_tie *tie)
 {
     bool any = false;
@@ -412,7 +414,7 @@ static void find_carried_sums(nesting *n, bool *partial)
             partial[t] = is_partial_tie(n, &n->ties[t]);
 }
 
-/* What comes out */
+/* Results */
 
 static bool cut_of_tie(const nesting *n, const nested_tie *tie, sf_walk_cut *out)
 {
@@ -481,7 +483,7 @@ static void record_factor(nesting *n)
         n->out->factors[factor].partial = partial;
 }
 
-/* It is another from turn to turn: what flows through the loop. */
+/* It changes between iterations: the data that flows through the loop. */
 static bool is_changed(const nesting *n, const nested_tie *tie)
 {
     return tie->carried &&

@@ -4,13 +4,14 @@
 
 #include "ir/opdef.h"
 
-/* A cut of an operand spreads through the regions, op by op, by their factors, and through what a loop carries, and
- * comes out at other operands and at results: these dimensions, together, are walked by one factor. A gradient that
- * a loop adds up from pieces is a partial sum from its first turn on.
+/* A cut of an operand propagates through the regions, op by op, by their factors, and through
+ * loop-carried values, to other operands and to results: one factor walks all these dimensions
+ * together. A gradient that a loop adds up from shards is a partial sum from its first iteration
+ * on.
  *
- * A cut that somewhere inside would have to be undone is no factor, unless it is of what flows through a loop, turn by
- * turn: a sequence, say, that attention needs all of. Partial sums that are not carried, but needed, are no obstacle:
- * the regions reduce them. */
+ * A cut that must be undone somewhere inside is no factor, unless it is of the data that flows
+ * through a loop, iteration by iteration: a sequence, say, that attention needs all of. Partial
+ * sums that are not carried, but needed, are allowed: the regions reduce them. */
 void sf_factors_nested(const sf_op *op, sf_factoring *out);
 
 #endif

@@ -64,7 +64,8 @@ static void operand_factor(const sf_op *op, const sf_indexing *indexing, int d, 
         return;
     }
     if (slice == 1 && indexing->start_of[d] >= 0) {
-        /* A piece gives zeros for what it does not hold, so the sum of the pieces is the gather. */
+        /* A shard gives zeros for elements that it does not hold, so the sum of the shards is the
+         * gather. */
         sf_monoid monoid = operand->dtype == SF_PRED ? SF_MONOID_OR : SF_MONOID_ADD;
         sf_factor_walk(out, 0, d, sf_factor_add(out, size, SF_REDUCE, monoid));
     } else {
@@ -91,7 +92,7 @@ static void factors_gather(const sf_op *op, sf_factoring *out)
     }
 }
 
-/* A window that covers a dimension covers the piece of it. */
+/* A window that covers a dimension covers the shard of it. */
 static void localize_gather(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs)
 {
     sf_indexing indexing = sf_indexing_get(op, op->in[0], op->in[1]);
@@ -104,14 +105,15 @@ static void localize_gather(const sf_op *op, const sf_type *const *pieces, const
     attrs[SF_GATHER_SIZES] = sf_attr_ints(op->pool, op->in[0]->rank, sizes);
 }
 
-/* Only what is taken is read. */
+/* Only the gathered elements are read. */
 static double bytes_gather(const sf_op *op)
 {
     return 2 * (double)sf_type_bytes(op->out[0]) + (double)sf_type_bytes(op->in[1]);
 }
 
-/* Moves one window. `start` is where it begins in the operand, per dim; `base` is the flat index in
- * the result of its first element. What this piece of the operand does not hold stays zero. */
+/* Moves one window. `start` is where it begins in the operand, per dim; `base` is the flat index
+ * in the result of its first element. Elements that this shard of the operand does not hold stay
+ * zero. */
 static void take_window(const sf_indexing *indexing, const sf_tensor *operand, const int64_t *start,
                         int64_t base, sf_tensor *out, sf_copying *move)
 {
@@ -143,7 +145,7 @@ static sf_status eval_gather(sf_eval *eval, const sf_op *op, const sf_tensor *in
     sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
     sf_mark mark = sf_arena_mark(&eval->scratch);
 
-    /* List 0 of the move holds what is fixed for a window, the others its dims. The points are the
+    /* List 0 of the move has the offset of a window, the others its dims. The points are the
      * indices of the result with its window dims left out. */
     int64_t capacity[SF_MAX_RANK + 1] = {1}, points[SF_MAX_RANK];
     int rank = 1;

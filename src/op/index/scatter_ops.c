@@ -103,8 +103,8 @@ static void walk_all(sf_factoring *out, int first, int count, int dim, int facto
         sf_factor_walk(out, t, dim, factor);
 }
 
-/* An update falls into one piece of the operand when the window has one element there, at an index that
- * can be told, or when it is cut along with the operand. */
+/* An update falls into one shard of the operand when the window has one element there, at a
+ * computable index, or when it is cut along with the operand. */
 static sf_factor_role operand_role(const sf_op *op, const sf_indexing *indexing, int d)
 {
     int window = indexing->window_of[d];
@@ -165,7 +165,7 @@ static double flops_scatter(const sf_op *op)
     return each * (double)op->in[scattered_inputs(op) + 1]->count;
 }
 
-/* As done in place: updates are read and written, the rest of the operand stays where it is. */
+/* In place: updates are read and written, other elements of the operand are not touched. */
 static double bytes_scatter(const sf_op *op)
 {
     int n = scattered_inputs(op);
@@ -237,7 +237,7 @@ static bool window_fits(const windows *w, const int64_t *start)
 }
 
 /* Sets the move for the window that begins at `start`; its first element is `base` of the updates.
- * False when nothing of it falls into this piece of the result. List 0 holds what is fixed. */
+ * False if no element of it falls into this shard of the result. List 0 has the offset. */
 static bool aim_window(windows *w, const int64_t *start, int64_t base)
 {
     int next = 1;
@@ -300,8 +300,8 @@ static void each_window(sf_eval *eval, windows *w, sf_copying_row *row, void *co
     } while (sf_next_index(type->rank, points, index));
 }
 
-/* The operand is counted once: by the piece that holds the first of the index vectors. The other
- * pieces of a split over them start from the identity. */
+/* The operand is counted once: by the shard that holds the first of the index vectors. The other
+ * shards of a split over them start from the identity. */
 static bool holds_first(const sf_indexing *indexing, const sf_op *op, const sf_tensor *indices)
 {
     for (int q = 0; q < indices->type->rank; q++) {

@@ -4,7 +4,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 
-/* What the text declares: these ops cannot know their result without it. */
+/* The declared shape: these ops cannot infer their result without it. */
 static sf_status infer_declared_shape(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     if (!op->out || !op->out[0])
@@ -22,7 +22,7 @@ static sf_status declared_like_operand(const sf_op *op, const sf_type **out, sf_
     return SF_OK;
 }
 
-/* A result that exists by itself: any piece can be made anywhere. */
+/* A result without operands: any shard can be made anywhere. */
 static void factors_free(const sf_op *op, sf_factoring *out)
 {
     for (int d = 0; d < op->out[0]->rank; d++)
@@ -262,7 +262,7 @@ static sf_status reshape_infer(const sf_op *op, const sf_type **out, sf_diag *di
     return SF_OK;
 }
 
-/* A walk through a shape, major to minor: `left` is what is not yet covered of dimension `dim`. */
+/* A walk through a shape, major to minor: `left` is the uncovered part of dimension `dim`. */
 typedef struct cursor {
     sf_factoring *out;
     int tensor;
@@ -293,7 +293,7 @@ static void take_factor(cursor *at, int factor, int64_t size)
     at->left /= size;
 }
 
-/* The rest of the current dimension becomes a factor of its own; returns its size. */
+/* The remaining part of the current dimension becomes a factor of its own; returns its size. */
 static int64_t take_whole(cursor *at)
 {
     int64_t size = at->left;
@@ -345,7 +345,7 @@ static void reshape_factors(const sf_op *op, sf_factoring *out)
         all_whole(op, out);
 }
 
-/* Where a global flat index of a shape lies in a piece, or -1. */
+/* The place of a global flat index of a shape in a shard, or -1. */
 static int64_t place_in_list(const sf_tensor *piece, const sf_type *whole, int64_t flat)
 {
     int64_t place = 0, stride = 1;

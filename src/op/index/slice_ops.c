@@ -15,7 +15,7 @@ static int map_dim(const sf_op *op, sf_factoring *out, int count, int dim)
     return factor;
 }
 
-/* The same with a window: a piece of the result needs a range of each operand. */
+/* The same with a window: a shard of the result needs a range of each operand. */
 static void window_dim(const sf_op *op, sf_factoring *out, int count, int dim)
 {
     int factor = map_dim(op, out, count, dim);
@@ -219,7 +219,7 @@ static void dynamic_slice_local(const sf_op *op, const sf_type *const *pieces,
     attrs[DYNAMIC_SIZES] = sf_attr_ints(op->pool, op->in[0]->rank, pieces[op->noperands]->dims);
 }
 
-/* Only what is taken is read. */
+/* Only the slice is read. */
 static double dynamic_slice_bytes(const sf_op *op)
 {
     return 2 * (double)sf_type_bytes(op->out[0]);
@@ -297,7 +297,7 @@ static int dynamic_update_linear(const sf_op *op, uint32_t masks[])
     return 1;
 }
 
-/* As done in place: the update is read and written, the rest of the operand stays where it is. */
+/* In place: the update is read and written, other elements of the operand are not touched. */
 static double dynamic_update_bytes(const sf_op *op)
 {
     return 2 * (double)sf_type_bytes(op->in[1]);
@@ -606,7 +606,7 @@ static void slice_halo(const sf_op *op, int factor, int tensor, int dim, int64_t
     *need_end = start + (end - 1) * stride + 1;
 }
 
-/* Of a dimension that is split, all is kept, or a block, the same on all pieces. */
+/* Of a dimension that is split, all is kept, or a block, the same on all shards. */
 static void slice_local(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs)
 {
     int64_t starts[SF_MAX_RANK], limits[SF_MAX_RANK];

@@ -2,7 +2,7 @@
 #include "op/pointwise/pointwise.h"
 #include "op/slots.h"
 
-/* An operand that is a scalar stands for a tensor of copies of it. */
+/* A scalar operand is broadcast. */
 static bool scalar_or_like(const sf_type *operand, const sf_type *type)
 {
     return operand->rank == 0 || sf_same_shape(operand, type);
@@ -224,7 +224,7 @@ static sf_status infer_select(const sf_op *op, const sf_type **out, sf_diag *dia
     return SF_OK;
 }
 
-/* The choices together: a sum of partial results is chosen from piece by piece. */
+/* The choices together: a sum of partial results is selected part by part. */
 static int linear_select(const sf_op *op, uint32_t masks[])
 {
     (void)op;

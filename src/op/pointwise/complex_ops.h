@@ -11,8 +11,8 @@
 
 typedef double _Complex sf_complex;
 
-/* Elements of any type; what is not complex has the imaginary part 0, and what is stored as such loses
- * it. */
+/* Elements of any type; a real number has the imaginary part 0, and loses it when it is stored as
+ * real. */
 void sf_complex_load(sf_dtype dtype, const void *data, int64_t first, int64_t count,
                      sf_complex *out);
 void sf_complex_store(sf_dtype dtype, void *data, int64_t first, int64_t count,

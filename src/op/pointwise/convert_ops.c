@@ -179,8 +179,8 @@ static void factors_bitcast_convert(const sf_op *op, sf_factoring *out)
             sf_factor_whole(out, tensor, shared, types[tensor]->dims[shared]);
 }
 
-/* The first of the narrow elements holds the lowest bits of the wide one, as XLA has it. So the bits of a
- * complex number are those of its parts, one behind the other. */
+/* The first of the narrow elements has the lowest bits of the wide one, as in XLA. So the bits of a
+ * complex number are those of its parts, one after the other. */
 static sf_status eval_bitcast_convert(sf_eval *eval, const sf_op *op, const sf_tensor *in,
                                       sf_tensor *out)
 {

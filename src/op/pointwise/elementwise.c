@@ -1,6 +1,6 @@
 /* The element-wise ops of StableHLO. Corner cases that the specification leaves open follow XLA on
  * CPU: an integer divided by zero gives all ones and leaves itself as the remainder; a shift by the
- * width or more leaves nothing but the sign. On booleans addition is "or", multiplication "and". */
+ * width or more leaves only the sign. On booleans addition is "or", multiplication "and". */
 #include "op/pointwise/pointwise.h"
 
 #define NUMBERS (SF_FLOATS | SF_INTEGERS)

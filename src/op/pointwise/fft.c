@@ -2,12 +2,12 @@
  *
  *     FFT    complex -> complex   sum over n of x[n] exp(-2 pi i k n / N)
  *     IFFT   complex -> complex   the inverse: the other sign, divided by N
- *     RFFT   real -> complex      of the last dimension only what is no mirror image: N / 2 + 1 of N
+ *     RFFT   real -> complex      of the last dimension without mirror images: N / 2 + 1 of N
  *     IRFFT  complex -> real      the inverse of that
  *
- * Every dimension is transformed by itself, in double. A length that is no power of two goes through a
- * convolution of one that is (Bluestein 1970). What IRFFT is given needs no symmetry: of the result the real
- * part is taken. */
+ * Every dimension is transformed by itself, in double. A length that is no power of two goes
+ * through a convolution of one that is (Bluestein 1970). The operand of IRFFT needs no symmetry:
+ * the real part of the result is taken. */
 #include <math.h>
 
 #include "op/pointwise/complex_ops.h"
@@ -112,7 +112,7 @@ static double flops_fft(const sf_op *op)
     return how->real_in || how->real_out ? flops / 2 : flops;
 }
 
-/* exp(2 pi i turn / whole), with a turn that is brought near zero before it is rounded. */
+/* exp(2 pi i turn / whole), with an angle that is reduced before it is rounded. */
 static sf_complex unit_root(int64_t turn, int64_t whole)
 {
     static const double two_pi = 6.28318530717958647692;

@@ -1,4 +1,4 @@
-/* Partial results put together: what a monoid does to two elements, and to two tensors. */
+/* Combining partial results: a monoid on two elements, and on two tensors. */
 #include "op/pointwise/pointwise.h"
 
 double sf_combine_f64(sf_monoid monoid, double a, double b)

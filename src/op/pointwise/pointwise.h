@@ -38,7 +38,7 @@ typedef void sf_real_loop(int64_t count, const double *a, const double *b, doubl
 typedef void sf_integer_loop(sf_dtype dtype, int64_t count, const int64_t *a, const int64_t *b,
                              int64_t *out);
 
-/* A result that is no complex number is the real part of what the loop gives. */
+/* A real result is the real part of the loop's result. */
 typedef void sf_complex_loop(int64_t count, const sf_complex *a, const sf_complex *b,
                              sf_complex *out);
 

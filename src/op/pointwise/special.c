@@ -1,4 +1,5 @@
-/* The functions of the CHLO dialect. Where a function has a pole or no value, the result is what CHLO's own expansion gives. */
+/* The functions of the CHLO dialect. At poles and outside of a function's domain, the result is
+ * that of CHLO's own expansion. */
 #include "op/pointwise/pointwise.h"
 
 #define TABLE static const

@@ -1,6 +1,6 @@
-/* Functions that the C library lacks, to about the precision of a double; formulas are named after the NIST Digital
- * Library of Mathematical Functions (DLMF). C, but also text that kernels of GPUs stand on (run/text/cu/): it includes
- * nothing, and whoever includes it says what TABLE and LARGE are. */
+/* Functions that the C library lacks, to about the precision of a double; formulas are named after
+ * the NIST Digital Library of Mathematical Functions (DLMF). C, but also part of the text of GPU
+ * kernels (run/text/cu/): it includes nothing, and the including file defines TABLE and LARGE. */
 #ifndef SF_OP_SPECIAL_MATH_H
 #define SF_OP_SPECIAL_MATH_H
 

@@ -268,9 +268,9 @@ typedef struct group {
     const int64_t *batches;  /* [result batch]: local batch element of lhs */
 } group;
 
-/* A convolution of pieces, with everything that is looked up made once. Shapes of the arrays, with S
- * the spatial dimensions flattened: lhs (batch, S, channel), rhs (S, channel, feature), result
- * (batch, S, feature). */
+/* A convolution of shards, with all index tables made once. Shapes of the arrays, with S the
+ * spatial dimensions flattened: lhs (batch, S, channel), rhs (S, channel, feature), result (batch,
+ * S, feature). */
 typedef struct job {
     conv c;
     sf_arena *arena;
@@ -291,7 +291,7 @@ static sf_status fail_conv_halo(sf_eval *eval, const sf_op *op)
                    "the shard of the result needs");
 }
 
-/* Tabulates which element of lhs each window sees. False when the piece does not hold one. */
+/* Tabulates which element of lhs each window reads. False when the shard does not hold one. */
 static bool look_up_windows(job *j, const sf_tensor *in, const sf_tensor *out)
 {
     for (int d = 0; d < j->c.spatial; d++) {
@@ -314,7 +314,7 @@ static bool look_up_windows(job *j, const sf_tensor *in, const sf_tensor *out)
     return true;
 }
 
-/* Fills in the inputs of group number `number`. False when the piece does not hold one. */
+/* Fills in the inputs of group number `number`. False when the shard does not hold one. */
 static bool look_up_inputs(const job *j, const sf_op *op, const sf_tensor *in, const sf_tensor *out,
                            int64_t number, group *g)
 {

@@ -152,11 +152,11 @@ typedef struct job {
     sf_monoid monoid;
     sf_dtype dtype;
     sf_body select, scatter;            /* where they are regions */
-    const sf_tensor *in;                /* pieces */
-    sf_tensor *out;                     /* piece */
+    const sf_tensor *in;                /* shards */
+    sf_tensor *out;                     /* shard */
     sf_word *operand, *source, *result; /* elements, where the bodies are known */
-    sf_run *runs[SF_MAX_RANK];          /* [source position]: what its window sees, in the piece */
-    int64_t *places[SF_MAX_RANK]; /* [operand position]: the same in the result's piece, or -1 */
+    sf_run *runs[SF_MAX_RANK];    /* [source position]: the elements of its window, in the shard */
+    int64_t *places[SF_MAX_RANK]; /* [operand position]: the same in the result's shard, or -1 */
 } job;
 
 static bool compare_words(const job *j, sf_word a, sf_word b)
@@ -205,7 +205,7 @@ static sf_status scatter_source(job *j, int64_t place, int64_t source)
 }
 
 /* Selects in the window of source position `at`, and scatters its value if the selected place is in
- * the result's piece. A window that sees only padding selects nothing. */
+ * the result's shard. A window of padding alone selects nothing. */
 static sf_status visit_window(job *j, const int64_t *at, int64_t source)
 {
     const sf_type *operand = j->in[OPERAND].type;
@@ -240,7 +240,7 @@ static sf_status visit_window(job *j, const int64_t *at, int64_t source)
     return scatter_source(j, place, source);
 }
 
-/* Tabulates windows and places. False when the piece of the operand does not hold a window. */
+/* Tabulates windows and places. False when the shard of the operand does not hold a window. */
 static bool tabulate_windows(job *j)
 {
     sf_arena *arena = &j->eval->scratch;
@@ -263,7 +263,7 @@ static bool tabulate_windows(job *j)
     return true;
 }
 
-/* Fills the result with the initial value and unpacks what the bodies work on. */
+/* Fills the result with the initial value and unpacks the bodies' operands. */
 static void prepare_job(job *j)
 {
     sf_arena *arena = &j->eval->scratch;

@@ -90,7 +90,7 @@ bool sf_run_localize(sf_span span, sf_run *run)
     int64_t distance = (run->count - 1) * run->step;
     int64_t first = sf_span_local(span, run->first);
     int64_t last = sf_span_local(span, run->first + distance);
-    /* Equal distances mean that the piece has no gap in between. */
+    /* Equal distances mean that the shard has no gap in between. */
     if (first < 0 || last < 0 || last - first != distance)
         return false;
     run->first = first;

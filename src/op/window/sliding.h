@@ -1,13 +1,12 @@
 /* Windows that slide over one dimension of an operand: the arithmetic that convolution, reduce_window
  * and select_and_scatter share.
  *
- * The operand is spread out (`base` apart), padded with `low` and `high` positions (negative: cut
- * off), and window number n looks at the positions
+ * The operand is dilated (by `base`), padded with `low` and `high` positions (negative: cut off),
+ * and window number n looks at the positions
  *
  *     n * stride + w * dilation        for w = 0, 1, ... size - 1
  *
- * of that. A position that is no element of the operand is padding.
- */
+ * of that. A position that is no element of the operand is padding. */
 #ifndef SF_OP_SLIDING_H
 #define SF_OP_SLIDING_H
 
@@ -25,12 +24,12 @@ typedef struct sf_sliding_lists {
 } sf_sliding_lists;
 
 /* Checks the attributes of `count` dimensions and bounds them such that no arithmetic on positions
- * overflows. On input `windows` has `operand` and `size`; the rest is filled in. `counts` gets the
- * number of windows of each dimension. */
+ * overflows. On input `windows` has `operand` and `size`; the other fields are filled in. `counts`
+ * gets the number of windows of each dimension. */
 sf_status sf_sliding_check(const sf_op *op, sf_sliding_lists lists, int count, sf_sliding *windows,
                            int64_t *counts, sf_diag *diag);
 
-/* Fills in the rest of one window from attributes that were checked. */
+/* Fills in the other fields of one window from attributes that were checked. */
 void sf_sliding_fill(sf_sliding_lists lists, int dim, sf_sliding *window);
 
 /* The window of these ops along a dimension. */
@@ -44,8 +43,8 @@ static inline bool sf_sliding_trivial(const sf_sliding *window)
            window->base == 1;
 }
 
-/* 1 where each window sees all up to its place, as those of a cumulative sum do, -1 where it sees all from there on, else 0. What such
- * a window folds is what its neighbour does, and one element more. */
+/* 1 if each window has all positions up to its own, as those of a cumulative sum do, -1 if it has
+ * all from there on, else 0. Such a window folds the elements of its neighbour, and one more. */
 static inline int sf_sliding_growth(const sf_sliding *window)
 {
     int64_t size = window->size, before = size - 1;
@@ -74,8 +73,8 @@ typedef struct sf_run {
 
 sf_run sf_sliding_run(const sf_sliding *window, int64_t n);
 
-/* Turns indices of the whole dimension into those of a piece of it. False when the piece does not
- * hold all of them. */
+/* Converts indices of the whole dimension into those of a shard of it. False when the shard does
+ * not hold all of them. */
 bool sf_run_localize(sf_span span, sf_run *run);
 
 /* The range of elements that windows [first, end) look at, clipped to the operand. */

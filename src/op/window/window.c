@@ -1,5 +1,5 @@
-/* reduce_window: folds what each window sees, from the initial value on; padding and the holes of a
- * dilated operand hold the initial value too. */
+/* reduce_window: folds the elements of each window, from the initial value on; padding and the
+ * holes of a dilated operand have the initial value too. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -129,14 +129,14 @@ typedef struct job {
     sf_dtype dtype;
     int rank;
     int64_t strides[SF_MAX_RANK]; /* of the operand */
-    sf_run *runs[SF_MAX_RANK];    /* [result position]: what its window sees, in the piece */
+    sf_run *runs[SF_MAX_RANK];    /* [result position]: the elements of its window, in the shard */
     int64_t window;               /* positions in a window */
     const sf_word *words;         /* of the operand */
     const sf_word *init;
 } job;
 
-/* What a window with that many padded positions starts from: the initial value, combined with itself
- * once for each of them. For the other monoids that changes nothing. */
+/* The initial value of a window with that many padded positions: the initial value, combined with
+ * itself once for each of them. For the other monoids that changes nothing. */
 static sf_word pad_word(const job *j, sf_word start, int64_t padded)
 {
     bool real = sf_is_inexact(j->dtype);
@@ -255,8 +255,8 @@ static sf_status fold_window_monoid(sf_eval *eval, const sf_op *op, const sf_ten
     return SF_OK;
 }
 
-/* The flat index in the operand's piece of what the window at `at` sees at `w`: -1 for padding, -2
- * for an element that the piece does not hold. */
+/* The flat index in the operand's shard of element `w` of the window at `at`: -1 for padding, -2
+ * for an element that the shard does not hold. */
 static int64_t element_in_window(const sf_op *op, const sf_tensor *input, const sf_tensor *out,
                                  const int64_t *at, const int64_t *w)
 {

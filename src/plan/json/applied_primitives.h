@@ -1,4 +1,4 @@
-/* What was said, one thing after another, to come to a plan: the primitives of a schedule. It is kept for people. */
+/* The primitives of a schedule that made a plan, in order. They are kept for people. */
 #ifndef SF_PLAN_JSON_APPLIED_PRIMITIVES_H
 #define SF_PLAN_JSON_APPLIED_PRIMITIVES_H
 

@@ -345,7 +345,7 @@ static uint32_t find_name(const char *const *names, uint32_t count, sf_str name,
     return SF_NONE;
 }
 
-/* Where state stands follows from the pipeline. */
+/* The placement of state follows from the pipeline. */
 static void drop_places(sf_layout *layout)
 {
     for (int a = 0; a < SF_MAX_AXES; a++) {
@@ -589,7 +589,7 @@ static const sf_pin *find_broken(const sf_plan *plan, const sf_graph *graph,
     return NULL;
 }
 
-/* What runs is in the layouts, and pins that these do not keep are nothing but words. */
+/* The layouts decide; pins that they do not satisfy are only text. */
 static void check_pins(reader *r, const sf_json *root)
 {
     const sf_pin *broken = find_broken(r->plan, r->graph, sf_clean_names(r->graph, &r->arena));

@@ -91,7 +91,7 @@ static sf_status read_string(reader *r, const sf_json *object, const char *key, 
     return SF_OK;
 }
 
-/* What is written of it is kept when the plan is written again. */
+/* The written form is kept when the plan is written once more. */
 static void read_cluster_file(reader *r, const sf_json *value, sf_reference *out)
 {
     sf_str digest;

@@ -1,4 +1,4 @@
-/* What a search expects of a plan, in the plan's file. */
+/* The predicted costs of a plan, in the plan's file. */
 #ifndef SF_PLAN_JSON_PREDICTION_JSON_H
 #define SF_PLAN_JSON_PREDICTION_JSON_H
 
@@ -12,12 +12,12 @@ void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json
 /* Adds the key "unused_devices", with [NODES, DEVICES, WHY] of each that is left out. */
 void sf_unused_devices_put(const sf_prediction *predicted, sf_json_writer *json);
 
-/* Lives in the arena. SF_EINPUT at the place of what is missing or no number; `text` and `file` are what
- * `value` was parsed from. */
+/* Lives in the arena. SF_EINPUT at the place of a missing or malformed number; `text` and `file`
+ * are the source of `value`. */
 sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file, sf_arena *arena,
                             sf_diag *diag, sf_prediction **out);
 
-/* Whether the plan was made for this cluster, or for what this is a part of. */
+/* Whether the plan was made for this cluster, or for one of which this is a part. */
 bool sf_plan_is_for(const sf_plan *plan, const sf_cluster *cluster);
 
 /* The nodes of the cluster that ranks of the plan are on: all of it, unless the plan was made for it and says otherwise. In

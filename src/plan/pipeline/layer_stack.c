@@ -8,7 +8,7 @@
 #include "plan/pipeline/stage.h"
 #include "shard/strategy.h"
 
-/* What nodes do with rows */
+/* Kinds of nodes with respect to rows */
 
 bool sf_constant_int(const sf_graph *graph, sf_value value, int64_t *out)
 {
@@ -179,7 +179,7 @@ typedef struct finding {
     sf_uses uses;
     const bool *moving; /* by node */
     sf_stacks out;
-    sf_value *found; /* values of the stack at hand */
+    sf_value *found; /* values of the current stack */
     size_t nfound, capacity;
     uint32_t taken; /* slices of it that the forward pass reads */
 } finding;
@@ -233,7 +233,7 @@ static bool add_by_row(finding *f, const sf_node *node, const sf_row_op *op)
     return good;
 }
 
-/* What is made of a batch row by row in the forward pass is no weight. */
+/* A value that the forward pass computes row by row from a batch is no weight. */
 static bool is_activation(const finding *f, const sf_node *node)
 {
     return node->phase == SF_FORWARD && f->moving[node->id];
@@ -309,7 +309,7 @@ static bool is_found(const finding *f, sf_value value)
     return f->out.of_value[value] == f->out.count;
 }
 
-/* What its arguments become is part of it, and of the step's results it is that alone. */
+/* The next value of each of its arguments is part of it, and no other result of the step is. */
 static bool is_closed(const finding *f)
 {
     const sf_block *top = f->graph->top;

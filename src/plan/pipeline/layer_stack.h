@@ -1,17 +1,16 @@
-/* Stacks: tensors that have the weights of several layers one behind the other, as loops over layers read them.
+/* Stacks: tensors with the weights of several layers, one row per layer, as loops over layers (scan) read them.
  *
- * A row is an index of dimension 0: a layer. A stack is a parameter that the forward pass reads slice by slice along its
- * rows, with all that goes with it row by row: its gradient, what the optimizer has of it, what becomes of it. Nothing in
- * it mixes rows, so each row could be a tensor of its own, and each may be in the stage that computes its layer
- * (plan/pipeline/unstack_layers.h):
+ * A row is an index of dimension 0: a layer. A stack is a parameter that the forward pass reads
+ * slice by slice along its rows, with the tensors that belong to it row by row: its gradient, its
+ * optimizer state, its next value. No op on it mixes rows, so each row could be a tensor of its
+ * own, and each may be in the stage that computes its layer (plan/pipeline/unstack_layers.h):
  *
  *     slice ── rows of the parameter, for their layers
  *     each ─── element by element, or otherwise row by row: the update
  *     put, join, pad ── rows that gradients are put into
  *     fold ─── sums over all rows, such as the norm of a gradient
  *
- * A tensor with any other use, in a loop that stays, say, is none.
- */
+ * A tensor with any other use, in a loop that is not unrolled, say, is not a stack. */
 #ifndef SF_PLAN_PIPELINE_LAYER_STACK_H
 #define SF_PLAN_PIPELINE_LAYER_STACK_H
 
@@ -26,7 +25,7 @@ typedef struct sf_stacks {
 /* Lives in the arena. */
 sf_stacks sf_find_stacks(const sf_graph *graph, sf_arena *arena);
 
-/* What a node does with rows. */
+/* The kind of a node with respect to rows. */
 typedef enum sf_row_kind {
     SF_ROWS_MIXED, /* something else */
     SF_ROWS_EACH,
@@ -45,7 +44,7 @@ typedef struct sf_row_op {
     int64_t first, count; /* rows that are put, padded or taken */
 } sf_row_op;
 
-/* What the node does with the rows of one of its tensors. */
+/* The node's use of the rows of one of its tensors. */
 sf_row_op sf_row_op_of(const sf_graph *graph, const sf_node *node, uint32_t tensor,
                        sf_arena *arena);
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After how many turns hosts are the same again, and all is done as often: 1 or 2; 0 if neither. */
+/* After how many micro-batches the hosts repeat, and all are used equally often: 1 or 2; 0 if
+ * neither. */
 static uint32_t find_period(const sf_pipe *pipe)
 {
     for (uint32_t period = 1; period <= 2; period++) {
@@ -23,7 +24,8 @@ static void add(sf_pipe_jobs *jobs, sf_wait *waits, sf_stage_task before, sf_sta
     waits[jobs->jobs.nwaits++] = (sf_wait){sf_job_of(jobs, before), sf_job_of(jobs, after), 0};
 }
 
-/* Each pass of a stage behind the same pass of the turn before that has the same hosts. */
+/* Each pass of a stage comes after the same pass of the previous micro-batch with the same
+ * hosts. */
 static void keep_turns_in_order(const sf_pipe *pipe, sf_pipe_jobs *jobs, sf_wait *waits)
 {
     for (uint32_t i = 1; i < pipe->nmicrobatches; i++)
@@ -84,8 +86,9 @@ static const sf_wait *wait_within(const sf_jobs *jobs, const bool *left, uint32_
     return NULL;
 }
 
-/* "F0.1 (layer_0) must come after B1.0 (layer_1), as ordered, which reads what F1.0 (layer_1) makes, ..." `nown`: so many waits
- * are the pipe's own, and of turns in order; the others were fixed. */
+/* "F0.1 (layer_0) must come after B1.0 (layer_1), as ordered, which reads what F1.0 (layer_1)
+ * makes, ..." `nown`: how many waits are the pipeline's own, and those of micro-batches in order;
+ * the others were fixed by the caller. */
 static sf_status report_circle(const sf_pipe_jobs *pipe_jobs, const sf_arrange_options *options,
                                uint32_t ndata, uint32_t nown, sf_arena *arena, sf_diag *diag)
 {
@@ -135,11 +138,11 @@ static sf_status refuse(const sf_pipe_jobs *jobs, const sf_order_result *result,
     return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE, "no order was found that fits into memory");
 }
 
-/* What is fixed and nobody would hold to: groups wait for data, and for nothing else. */
+/* Fixed orders that no pipeline rank would keep: they wait for data, and for nothing else */
 
 typedef struct reaching {
     const sf_jobs *jobs;
-    const uint32_t *next; /* by job and machine: the one behind it in the queue, or SF_NONE */
+    const uint32_t *next; /* by job and machine: the next in the queue, or SF_NONE */
     uint32_t ndata;
     uint32_t *stamp, *queue; /* by job */
 } reaching;
@@ -198,16 +201,17 @@ static sf_status check_held(const sf_pipe_jobs *pipe_jobs, const sf_queues *queu
     return SF_OK;
 }
 
-/* Jobs of the pipe that keep to what is fixed, and if `in_turn` to the order of turns. */
+/* Jobs of the pipeline that keep the fixed orders, and if `in_turn` the order of micro-batches. */
 typedef struct arranging {
     const sf_pipe *pipe;
     const sf_pipe_costs *costs;
     const sf_arrange_options *options;
     sf_arena *arena;
-    uint32_t ndata, nown; /* waits for data; and those of turns in order with them */
+    uint32_t ndata, nown; /* waits for data; and with those of micro-batches in order */
 } arranging;
 
-/* Each other group behind the one of turn 0: what follows from weights alone comes from there. */
+/* Each other pipeline rank comes after the one of micro-batch 0, which sends it the values that
+ * follow from weights alone. */
 static void put_holders_first(const sf_pipe *pipe, sf_pipe_jobs *jobs, sf_wait *waits)
 {
     for (uint32_t s = 0; s < pipe->nstages; s++)
@@ -256,7 +260,8 @@ sf_status sf_arrange(const sf_pipe *pipe, const sf_pipe_costs *costs,
     sf_order_result result;
     make_jobs(&a, true, jobs);
     search(&a, jobs, &result);
-    if (!result.found && options->nfixed > 0) { /* what is fixed may turn turns round */
+    /* fixed orders may reverse the order of micro-batches */
+    if (!result.found && options->nfixed > 0) {
         make_jobs(&a, false, jobs);
         search(&a, jobs, &result);
     }

@@ -131,7 +131,8 @@ static sf_status take_table(const sf_schedule *table, const sf_pipe *pipe, sf_ar
     return sf_schedule_check(out, diag);
 }
 
-/* What a stage on several groups has is split over them, and cannot be elsewhere in another turn. */
+/* The share of a stage on several pipeline ranks is split over them, and its set is the same in
+ * every micro-batch. */
 static sf_status check_sets(const sf_pipe *pipe, sf_diag *diag)
 {
     for (uint32_t s = 0; s < pipe->nstages; s++)
@@ -149,8 +150,8 @@ static sf_status check_sets(const sf_pipe *pipe, sf_diag *diag)
     return SF_OK;
 }
 
-/* What passes of stages take in a turn, in parts of the longest, with their work shared out to their groups. What is computed
- * again is part of the backward pass, too. */
+/* Times of the stages' passes in a micro-batch, relative to the longest, divided among their
+ * pipeline ranks. Recompute is part of the backward pass, too. */
 static const int64_t *find_times(const sf_graph *graph, const sf_stages *stages,
                                  const sf_pipe *pipe, const sf_schedule_choice *choice,
                                  sf_arena *arena)
@@ -178,7 +179,7 @@ static const int64_t *find_times(const sf_graph *graph, const sf_stages *stages,
     return times;
 }
 
-/* Each stage on its groups in all turns, in an order that is found. */
+/* Each stage on its pipeline ranks in all micro-batches, in an order of the search. */
 static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
                             const uint64_t *groups, const sf_schedule_choice *choice,
                             sf_arena *arena, sf_diag *diag, sf_schedule *out)
@@ -216,7 +217,7 @@ static sf_status interlace(const char *name, const sf_graph *graph, const sf_sta
     return find_order(graph, stages, pipe, groups, choice, arena, diag, out);
 }
 
-/* Stages by turns over the groups. */
+/* Stages round-robin over the pipeline ranks. */
 static sf_status order_in_rounds(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
                                  const sf_schedule_choice *choice, sf_arena *arena, sf_diag *diag,
                                  sf_schedule *out)

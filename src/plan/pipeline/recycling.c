@@ -19,8 +19,9 @@ typedef struct finding {
     sf_flow flow;
     const bool *moving; /* by node */
     readers *of;        /* by argument: forward nodes that multiply with it */
-    readers *
-        any; /* by argument: forward nodes that turns change and that read it, or what is made of weights alone */
+    /* by argument: forward nodes that depend on the micro-batch and read it, or a value made of
+     * weights alone */
+    readers *any;
 } finding;
 
 static void add_reader(finding *f, readers *out, uint32_t node)
@@ -75,7 +76,8 @@ static uint32_t count_rounds(const finding *f)
     return best;
 }
 
-/* Readers of a weight are in the round that their number among them says; all else in the last of what it reads. */
+/* Readers of a weight are in the round of their number among them; all other nodes in the last
+ * round of their operands. */
 static uint32_t *find_of_nodes(const finding *f, uint32_t rounds)
 {
     const sf_block *top = f->graph->top;
@@ -106,8 +108,8 @@ uint32_t sf_find_rounds(const sf_graph *graph, sf_arena *arena, uint32_t **of_no
 
 /* Cutting */
 
-/* What rounds before the last take counts where the last one reads the same weights: each node goes with the weight that it reads, or
- * that what it reads goes with. `times` is by node. */
+/* Times of rounds before the last count where the last one reads the same weights: each node goes
+ * with the weight that it reads, or with its operands' weight. `times` is by node. */
 static void carry_to_last(const finding *f, const bool *early, double *times)
 {
     const sf_block *top = f->graph->top;
@@ -147,8 +149,9 @@ static sf_status cut_last(const finding *f, uint32_t rounds, const sf_stage_requ
     return SF_OK;
 }
 
-/* What reads a weight is where its last reader is; in the last round, all as it was cut. What the last round does not read, such as
- * what hands one round to the next, is where a round begins. */
+/* The reader of a weight is where its last reader is; in the last round, all nodes are where they
+ * were cut. Nodes that the last round does not have, such as those between rounds, are where a
+ * round begins. */
 static uint32_t *label_nodes(const finding *f, uint32_t rounds, const uint32_t *of,
                              const uint32_t *stage)
 {
@@ -168,7 +171,7 @@ static uint32_t *label_nodes(const finding *f, uint32_t rounds, const uint32_t *
     return labels;
 }
 
-/* What the backward pass takes of the rounds before the last, in parts of all that it takes. */
+/* The share of the backward pass's time that the rounds before the last take. */
 static double early_share(const finding *f, const sf_stages *stages, uint32_t first_late,
                           const double *time)
 {

@@ -13,10 +13,12 @@
  * round it is in, from 0 on. Lives in the arena. */
 uint32_t sf_find_rounds(const sf_graph *graph, sf_arena *arena, uint32_t **of_node);
 
-/* Cuts each of `rounds` rounds into as many stages as there are groups, all at the same weights, so that group g has stages
- * g, g + groups, ... and a weight is on one group. `wish` is for the stages of the last round, one a group, and `time`, by node, what
- * each node takes by itself. Fills `forward`, by node. SF_EMISMATCH where the step does
- * not have so many rounds, where gradients go through all of them, or where they cannot be cut alike or have no room. */
+/* Cuts each of `rounds` rounds into as many stages as there are pipeline ranks, all at the same
+ * weights, so that pipeline rank g has stages g, g + groups, ... and a weight is on one of them.
+ * `wish` is for the stages of the last round, one per pipeline rank, and `time`, by node, is the
+ * time of each node by itself. Fills `forward`, by node. SF_EMISMATCH if the step does not have
+ * so many rounds, if gradients go through all of them, or if they cannot be cut alike or do not
+ * fit. */
 sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, const sf_stage_request *request,
                         const double *time, sf_arena *arena, sf_diag *diag, uint32_t **forward);
 

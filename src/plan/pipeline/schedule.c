@@ -196,7 +196,7 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
     return SF_OK;
 }
 
-/* Notes in `seen`, by job, on which groups the tasks stand. */
+/* Marks in `seen`, by job, the pipeline ranks of the tasks. */
 static sf_status check_list(const sf_schedule *schedule, const sf_pipe_jobs *jobs, uint32_t group,
                             uint64_t *seen, sf_diag *diag)
 {

@@ -1,28 +1,30 @@
-/* Schedules: the order in which groups of devices run the tasks of a pipeline.
+/* Schedules: the order in which pipeline ranks run the tasks of a pipeline.
  *
- * A step is cut into *stages*, and its batch into *turns*. A *task* is one pass of one stage in one turn: forward (F),
- * backward (B), or, where the gradients of inputs and of weights are computed apart, weights (W; then B is the gradient of
- * inputs alone). A *group* is the devices that work together at one position of the pipeline; each has its list of tasks, and
- * runs them in that order, with no coordinator. A stage may be hosted by several groups, by one in some turns and by another
- * in others; a task that several groups host is one task that all of them run together.
+ * A step is cut into *stages*, and its batch into *micro-batches*. A *task* is one pass of one
+ * stage in one micro-batch: forward (F), backward (B), or, if the gradients of inputs and of
+ * weights are computed apart, weights (W; then B is the gradient of inputs alone). A *pipeline
+ * rank* (group) is the devices that work together at one position of the pipeline; each has its
+ * list of tasks, and runs them in that order, with no coordinator. A stage may be hosted by several
+ * pipeline ranks, by one in some micro-batches and by another in others; a task that several of
+ * them host is one task that all of them run together.
  *
- * What a task needs:
+ * The dependencies of a task:
  *
  *     F(s, i)   F(r, i) of each edge r -> s
  *     B(s, i)   F(s, i), and B(t, i) of each edge s -> t, where t has a backward pass
  *     W(s, i)   B(s, i)
  *
- * A schedule is data: who wants another order writes another table. Named ones are in plan/pipeline/schedules.h.
+ * A schedule is data: another order is another table. Named ones are in plan/pipeline/schedules.h.
  *
- * The text form has a line for each group, its tasks from left to right, and edges if stages are no chain:
+ * The text form has a line for each pipeline rank, its tasks from left to right, and edges if
+ * stages are no chain:
  *
- *     # 1f1b, 2 stages, 3 turns
+ *     # 1f1b, 2 stages, 3 micro-batches
  *     0: F0.0 F0.1 B0.0 F0.2 B0.1 B0.2
  *     1: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2
  *     edges: 0>1
  *
- * Everything points into the arena that it was made with.
- */
+ * Everything points into the arena that it was made with. */
 #ifndef SF_PLAN_PIPELINE_SCHEDULE_H
 #define SF_PLAN_PIPELINE_SCHEDULE_H
 
@@ -44,15 +46,16 @@ typedef struct sf_stage_edge {
     uint32_t from, to;
 } sf_stage_edge;
 
-/* At least one stage, turn and group; at most SF_MOST_GROUPS groups, SF_MOST_TASKS tasks, and as many times an edge and a turn. */
+/* At least one stage, micro-batch and pipeline rank; at most SF_MOST_GROUPS pipeline ranks,
+ * SF_MOST_TASKS tasks, and as many pairs of an edge and a micro-batch. */
 typedef struct sf_pipe {
     uint32_t nstages, nmicrobatches, ngroups;
     bool splits_weights;
     const bool *has_backward; /* by stage */
     uint32_t nedges;          /* in the direction of the forward pass */
     const sf_stage_edge *edges;
-    const uint64_t
-        *hosts; /* by stage * nturns + turn: the groups that run it, a bit each, at least one */
+    /* by stage * nturns + micro-batch: the pipeline ranks that run it, a bit each, at least one */
+    const uint64_t *hosts;
 } sf_pipe;
 
 typedef struct sf_schedule {
@@ -87,7 +90,7 @@ static inline uint64_t sf_pipe_hosts(const sf_pipe *pipe, uint32_t stage, uint32
 const bool *sf_pipe_all_backward(uint32_t nstages, sf_arena *arena);
 const sf_stage_edge *sf_pipe_chain(uint32_t nstages, sf_arena *arena);
 
-/* What tasks take. Any array may be NULL: 0, and no limits. */
+/* Costs of tasks. Any array may be NULL: 0, and no limits. */
 typedef struct sf_pipe_costs {
     const int64_t *time; /* by stage * SF_PASSES + pass */
     const int64_t *
@@ -99,17 +102,17 @@ typedef struct sf_pipe_costs {
     const int64_t *limits; /* by group */
 } sf_pipe_costs;
 
-/* The tasks of a pipe, as jobs for solve/order: turn by turn, in each stage by stage, F B W. A stage without backward pass
- * holds its memory while it runs. */
+/* The tasks of a pipe, as jobs for solve/order: micro-batch by micro-batch, in each stage by stage,
+ * F B W. A stage without backward pass holds its memory while it runs. */
 typedef struct sf_pipe_jobs {
     sf_jobs jobs;
-    uint32_t nkinds;      /* tasks of a turn; job = turn * nkinds + kind */
+    uint32_t nkinds;      /* tasks of a micro-batch; job = micro-batch * nkinds + kind */
     uint32_t *kind;       /* by stage * SF_PASSES + pass; UINT32_MAX: there is none */
     sf_stage_task *tasks; /* by job */
 } sf_pipe_jobs;
 
-/* `costs` may be NULL. `more` waits can be added by the caller: there is room for them behind the others, and they count
- * once sf_jobs_index is called again. */
+/* `costs` may be NULL. The caller can add `more` waits: there is room for them after the others,
+ * and they count once sf_jobs_index is called. */
 void sf_pipe_make_jobs(const sf_pipe *pipe, const sf_pipe_costs *costs, uint32_t more,
                        sf_arena *arena, sf_pipe_jobs *out);
 
@@ -127,11 +130,12 @@ void sf_schedule_of_queues(const sf_pipe *pipe, const sf_pipe_jobs *jobs, const 
 /* Numbers, edges and hosts are as said above. SF_EINPUT or SF_EUNSUPPORTED otherwise. */
 sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag);
 
-/* The above, and: every task stands once on each of its hosts and nowhere else, and no task waits for itself by way of others, be it for
- * data or for its place in a list. SF_EINPUT otherwise, with the tasks named. */
+/* The above, and: every task is once on each of its hosts and nowhere else, and no task waits for
+ * itself by way of others, for data or for its place in a list. SF_EINPUT otherwise, with the tasks
+ * named. */
 sf_status sf_schedule_check(const sf_schedule *schedule, sf_diag *diag);
 
-/* What a schedule that sf_schedule_check found right takes; times are by job. */
+/* The times of a schedule that passed sf_schedule_check; times are by job. */
 void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, sf_arena *arena,
                       sf_pipe_jobs *jobs, sf_times *times);
 
@@ -142,18 +146,20 @@ void sf_stage_task_name(sf_stage_task task, char out[32]); /* "F1.0" */
 
 void sf_schedule_write(const sf_schedule *schedule, sf_buf *out);
 
-/* Reads any text. Stages, turns and groups are those that it speaks of; stages have a backward pass where it has one, and
- * without a line of edges stand in a chain. It has been checked as by sf_schedule_check. */
+/* Reads any text. It has the stages, micro-batches and pipeline ranks that the text names; stages
+ * have a backward pass if it has one, and without a line of edges are a chain. It has passed
+ * sf_schedule_check. */
 sf_status sf_schedule_read(sf_str text, const char *file, sf_arena *arena, sf_schedule *out,
                            sf_diag *diag);
 
-/* Draws groups over time, for a terminal `width` columns wide:
+/* Draws pipeline ranks over time, for a terminal `width` columns wide:
  *
  *     0 |001122    aaaa33bbbbcccc    dddd|
  *     1 |  00aaaa11bbbb22cccc  33dddd|
  *
- * Digits are forward passes, small letters backward ones and capitals weights, by turn: 1, b and B are turn 1, and 11. Blank is
- * idle. What is narrower than a column shows where it covers most of one. */
+ * Digits are forward passes, small letters backward ones and capitals weights, by micro-batch: 1, b
+ * and B are micro-batch 1, and 11. Blank is idle. A task that is narrower than a column shows where
+ * it covers most of one. */
 void sf_schedule_draw(const sf_schedule *schedule, const sf_pipe_jobs *jobs, const sf_times *times,
                       uint32_t width, sf_buf *out);
 

@@ -1,5 +1,5 @@
-/* Within plan/: how the named schedules put tasks into lists. Names and numbers are in schedules.c, what each does in
- * schedules_order.c. */
+/* Within plan/: how the named schedules fill their lists of tasks. Names and numbers are in
+ * schedules.c, their orders in schedules_order.c. */
 #ifndef SF_PLAN_PIPELINE_SCHEDULE_BUILDER_H
 #define SF_PLAN_PIPELINE_SCHEDULE_BUILDER_H
 
@@ -14,7 +14,7 @@ typedef struct sf_scheduling {
     sf_diag *diag;
 } sf_scheduling;
 
-/* Which groups host a stage in a turn. */
+/* The pipeline ranks that host a stage in a micro-batch. */
 uint64_t sf_host_round(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
 uint64_t sf_host_down_and_up(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);
 uint64_t sf_host_both_ways(const sf_scheduling *s, uint32_t stage, uint32_t microbatch);

@@ -10,9 +10,9 @@ static char sign_of(sf_stage_task task)
     return (char)(first[task.pass] + (char)(task.microbatch % 10));
 }
 
-/* The task that covers most of the time from `begin` to `end` on a group, or a blank where it is idle for longer than any
- * runs. Tasks follow each other, so those that end before `begin` need not be looked at again: *next is the first that
- * does not. */
+/* The task that covers most of the time from `begin` to `end` on a pipeline rank, or a blank if it
+ * is idle for longer than any runs. Tasks follow each other, so tasks that end before `begin` are
+ * skipped from then on: *next is the first that does not. */
 static char draw_column(const sf_schedule *schedule, const sf_pipe_jobs *jobs,
                         const sf_times *times, uint32_t group, uint32_t *next, double begin,
                         double end)

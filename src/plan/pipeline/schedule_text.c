@@ -39,7 +39,7 @@ void sf_schedule_write(const sf_schedule *schedule, sf_buf *out)
     sf_buf_putc(out, '\n');
 }
 
-/* Reading: first all tokens with their places, then what they speak of. */
+/* Reading: first all tokens with their places, then their meaning. */
 
 typedef struct placed {
     sf_stage_task task;
@@ -209,7 +209,7 @@ static sf_status read_lines(reading *r)
     }
 }
 
-/* What the tasks say: hosts, and which passes there are. That each is there once, the check says. */
+/* Hosts, and which passes there are, from the tasks. The check finds missing and repeated ones. */
 
 static sf_status find_sizes(const reading *r, sf_pipe *pipe)
 {
@@ -269,7 +269,7 @@ static int by_task(const void *a, const void *b)
     return x->column < y->column ? -1 : x->column > y->column;
 }
 
-/* A task that stands twice in a list is found here, where its place is known. */
+/* A repeated task in a list is reported here, where its place is known. */
 static sf_status find_twice(const reading *r, const list *it)
 {
     placed *sorted = sf_arena_copy(r->arena, it->tasks, it->count * sizeof *sorted);

@@ -59,8 +59,8 @@ sf_status sf_order_gpipe(sf_scheduling *s)
     return SF_OK;
 }
 
-/* The kth of the passes of a group that has several stages: p turns of one chunk, then of the next; backward passes begin
- * with the last chunk (Narayanan et al., 2021, section 2.2). */
+/* The kth of the passes of a pipeline rank with several stages: p micro-batches of one chunk, then
+ * of the next; backward passes begin with the last chunk (Narayanan et al., 2021, section 2.2). */
 static void add_nth(sf_scheduling *s, uint32_t group, uint32_t k, bool backward)
 {
     uint32_t p = s->pipe.ngroups, v = s->chunks;
@@ -89,8 +89,9 @@ sf_status sf_order_interleaved(sf_scheduling *s)
     return SF_OK;
 }
 
-/* 1f1b, with W of group g put off by g turns: there it fills the time until the next B comes, and no group holds more than p
- * turns, which the first one holds anyway (Qi et al., 2024, section 2.3). */
+/* 1f1b, with W of pipeline rank g delayed by g micro-batches: there it fills the time until the
+ * next B comes, and no pipeline rank holds more than p micro-batches, which the first one holds in
+ * any case (Qi et al., 2024, section 2.3). */
 sf_status sf_order_zb_h1(sf_scheduling *s)
 {
     uint32_t p = s->pipe.ngroups, m = s->pipe.nmicrobatches;
@@ -110,8 +111,9 @@ sf_status sf_order_zb_h1(sf_scheduling *s)
     return SF_OK;
 }
 
-/* The two stages of a group go down the groups and up again, and take turns (Qi et al., 2024, Pipeline parallelism with
- * controllable memory, section 3.2). Made for 2 p - 1 turns or more; of fewer, those that are not there are left out. */
+/* The two stages of a pipeline rank go down the ranks and up again, and alternate (Qi et al., 2024,
+ * Pipeline parallelism with controllable memory, section 3.2). Made for 2 p - 1 micro-batches or
+ * more; for fewer, missing ones are left out. */
 static void add_v_group(sf_scheduling *s, uint32_t g)
 {
     uint32_t p = s->pipe.ngroups, down = g, up = 2 * p - 1 - g;
@@ -158,8 +160,8 @@ sf_status sf_order_zb_v(sf_scheduling *s)
 
 /* Orders that are found */
 
-/* A forward pass is taken to last a unit, and each half of a backward pass as well; of a shared stage half of that. Of several
- * forward passes, what all but the last have of a backward pass takes no time. */
+/* A forward pass lasts a unit, and so does each half of a backward pass; of a shared stage half of
+ * that. Of several forward passes, the backward passes of all but the last take no time. */
 static const int64_t *unit_times(const sf_pipe *pipe, bool passes, sf_arena *arena)
 {
     int64_t *time = SF_ARRAY(arena, pipe->nstages * SF_PASSES, int64_t);
@@ -175,8 +177,9 @@ static const int64_t *unit_times(const sf_pipe *pipe, bool passes, sf_arena *are
     return time;
 }
 
-/* What a stage keeps of a turn until its backward pass. What stages on several groups keep is not counted, nor what forward passes do
- * that have next to nothing of a backward pass: in a `known` order of several, all but the last. */
+/* The memory that a stage keeps of a micro-batch until its backward pass. Stages on several
+ * pipeline ranks count as none, and so do forward passes with nearly no backward pass: in a `known`
+ * order of several, all but the last. */
 static int64_t *find_held(const sf_pipe *pipe, const int64_t *of_stage, const sf_schedule *known,
                           sf_arena *arena)
 {
@@ -190,9 +193,10 @@ static int64_t *find_held(const sf_pipe *pipe, const int64_t *of_stage, const sf
     return held;
 }
 
-/* How many turns of a stage a group may hold, if it holds no more than 1f1b does: as many as there are groups, or, where other stages
- * of the group follow, as many as if each stage had a group to itself. Where stages on several groups make each turn wait for all of
- * these, twice as many as groups. */
+/* How many micro-batches of a stage a pipeline rank may hold, if it holds no more than 1f1b does:
+ * as many as there are pipeline ranks, or, if other stages of it follow, as many as if each stage
+ * had a pipeline rank to itself. If stages on several pipeline ranks make each micro-batch wait for
+ * all of these, twice as many. */
 static uint32_t most_turns(const sf_pipe *pipe, uint32_t stage, bool any_shared)
 {
     uint32_t after = pipe->nstages - stage;
@@ -201,7 +205,7 @@ static uint32_t most_turns(const sf_pipe *pipe, uint32_t stage, bool any_shared)
     return after > pipe->ngroups ? after : pipe->ngroups;
 }
 
-/* One turn more where they go both ways with W apart. */
+/* One micro-batch more if they go both ways with W apart. */
 static int64_t *find_limits(const sf_pipe *pipe, const int64_t *held, sf_arena *arena)
 {
     int64_t *limits = SF_ARRAY(arena, pipe->ngroups, int64_t), most = 0;
@@ -251,12 +255,14 @@ sf_status sf_order_found(sf_scheduling *s)
     return find_order(&s->pipe, NULL, NULL, NULL, s->arena, s->out, s->diag);
 }
 
-/* Several forward passes, of which the last has a backward pass (nnScaler, table 7). Time is cut into periods, in which a group
- * runs one task of each kind: the first pass of turn k, the second of turn k - d, ..., the last of turn k - (v-1) d, and the
- * backward pass of turn k - (v-1) d - (p-1-g): group g begins a period a unit behind g - 1, and so has a backward pass in the
- * period behind the one in which g + 1 had it. With a backward pass of two units, a period has v + 2; a forward pass is with
- * the last group p - 1 units after the first, which is what d makes up for. With v = 1 it is 1f1b. The
- * middle has no gap; the ends, which this leaves loose, are found by the search. */
+/* Several forward passes, of which the last has a backward pass (nnScaler, table 7). Time is cut
+ * into periods, in which a pipeline rank runs one task of each kind: the first pass of micro-batch
+ * k, the second of k - d, ..., the last of k - (v-1) d, and the backward pass of k - (v-1) d -
+ * (p-1-g): pipeline rank g begins a period a unit after g - 1, and so has a backward pass in the
+ * period after the one in which g + 1 had it. With a backward pass of two units, a period has v +
+ * 2; a forward pass reaches the last pipeline rank p - 1 units after the first, which d
+ * compensates. With v = 1 it is 1f1b. The middle has no gap; the ends, which this leaves loose, are
+ * found by the search. */
 typedef struct slotted {
     uint32_t period, slot;
     sf_stage_task task;
@@ -275,8 +281,9 @@ static uint32_t parts_of(uint32_t count, uint32_t size)
     return (count + size - 1) / size;
 }
 
-/* When group `group` runs the pass of a stage in a turn. What earlier passes have of a backward pass, such as that of the inputs
- * of all of them, comes when the turn is back at the first group, from the last stage to the first. */
+/* When pipeline rank `group` runs the pass of a stage in a micro-batch. The backward pass of
+ * earlier passes, such as that of the inputs of all of them, comes when the micro-batch is back at
+ * the first pipeline rank, from the last stage to the first. */
 static slotted slot_of(const sf_scheduling *s, uint32_t group, sf_stage_task task)
 {
     uint32_t p = s->pipe.ngroups, v = s->chunks, length = v + 2;

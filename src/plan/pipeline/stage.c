@@ -25,7 +25,7 @@ static sf_status fail_order(const sf_staging *s, const sf_node *node, sf_value r
     return status;
 }
 
-/* The last stage of what the node reads, and that value; SF_NONE where none is known. */
+/* The last stage of the node's operands, and that operand; SF_NONE if none is known. */
 static uint32_t find_earliest(const sf_staging *s, const sf_node *node, sf_value *read)
 {
     uint32_t last = SF_NONE;
@@ -40,7 +40,7 @@ static uint32_t find_earliest(const sf_staging *s, const sf_node *node, sf_value
     return last;
 }
 
-/* The first stage whose forward pass reads what the node makes. */
+/* The first stage whose forward pass reads the node's results. */
 static uint32_t find_first_reader(const sf_staging *s, sf_value value)
 {
     uint32_t first = SF_NONE;
@@ -104,7 +104,7 @@ static void add_hand(sf_staging *s, hand_list *list, sf_value value, uint32_t st
     SF_PUSH(s->arena, s->hand.at, list->count, list->capacity, stage);
 }
 
-/* Stages that have what the node makes have what it is made of, as it were. */
+/* Stages that have the results of a cheap node count as having its operands. */
 static void add_hands_of(sf_staging *s, hand_list *list, sf_value value, const sf_node *node)
 {
     for (uint32_t r = 0; r < node->nresults; r++)
@@ -129,7 +129,7 @@ static void find_hand(sf_staging *s, hand_list *list, const bool *moving, sf_val
     s->hand.end[value] = (uint32_t)list->count;
 }
 
-/* From the last node to the first, so that readers come before what they read. */
+/* From the last node to the first, so that readers come before their operands. */
 static void find_at_hand(sf_staging *s)
 {
     const sf_block *top = s->graph->top;
@@ -147,7 +147,7 @@ static void find_at_hand(sf_staging *s)
             find_hand(s, &list, moving, top->arguments[i]);
 }
 
-/* What is left */
+/* Remaining nodes */
 
 /* The stage of the first in order that reads it. */
 static uint32_t find_first_use(const sf_staging *s, sf_value value)

@@ -1,10 +1,10 @@
 /* The stages of the backward pass and of updates, from those of the forward pass.
  *
- * A backward node lies between two bounds: not behind the stages that its cotangents come from, and not in front of
- * the parameters whose gradients it leads to. Between them it goes to where most of what it reads of the forward pass
- * is at hand, to the latest such stage; in a second walk, from the end, what makes more of little goes down to its
- * readers, so that the little is sent.
- */
+ * A backward node lies between two bounds: not after the stages of its cotangents, and not before
+ * the stages of the parameters whose gradients it leads to. Between them it goes to the latest
+ * stage that has most of its operands of the forward pass; in a second walk, from the end, a node
+ * whose result is larger than its operands moves down to its readers, so that the operands are
+ * sent. */
 #include "ir/opdef.h"
 #include "op/flops.h"
 #include "op/op.h"
@@ -32,7 +32,7 @@ static uint32_t join_demands(uint32_t a, uint32_t b)
     return a == SF_NONE ? b : OF_SEVERAL;
 }
 
-/* What a node makes as new state decides, then who reads it. */
+/* The new state that a node computes decides, then its readers. */
 static uint32_t join_results(const demands *d, const sf_node *node)
 {
     uint32_t demand = SF_NONE;
@@ -94,7 +94,7 @@ typedef struct descent {
     sf_staging *s;
     uint32_t *low;  /* by node: no earlier stage */
     bool *is_bound; /* by node: a gradient, which the stage `low` reads in the end */
-    int64_t *width; /* by node: bytes that a stage must be sent to have what it makes */
+    int64_t *width; /* by node: bytes that a stage must be sent to have its results */
 } descent;
 
 static bool is_backward(const sf_staging *s, const sf_node *node)
@@ -154,7 +154,8 @@ static uint32_t find_high(const sf_staging *s, const sf_node *node)
     return high;
 }
 
-/* The latest stage from `low` to `high` that has most of what the node reads of the forward pass. */
+/* The latest stage from `low` to `high` that has most of the node's operands of the forward
+ * pass. */
 static uint32_t find_at_hand(sf_staging *s, const sf_node *node, uint32_t low, uint32_t high)
 {
     for (uint32_t t = low; t <= high; t++)
@@ -177,7 +178,7 @@ static bool reads_forward(const sf_staging *s, sf_value value)
     return s->hand.first[value] < s->hand.end[value];
 }
 
-/* What is sent instead of what the node makes: that, or what it is made of. */
+/* The bytes that are sent instead of the node's results: these, or its operands. */
 static int64_t find_width(const descent *d, const sf_node *node)
 {
     int64_t makes = 0, reads = 0;
@@ -195,7 +196,8 @@ static int64_t find_width(const descent *d, const sf_node *node)
     return reads < makes ? reads : makes;
 }
 
-/* Whether the backward pass of the stage has the value for another reader than `node`. What very many read, all have. */
+/* Whether the backward pass of the stage has the value for another reader than `node`. A value of
+ * very many readers is on all stages. */
 static bool is_read_at(const sf_staging *s, sf_value value, uint32_t stage, const sf_node *node)
 {
     if (sf_uses_count(&s->flow.uses, value) > VERY_MANY)
@@ -268,8 +270,8 @@ static void sink(descent *d, const sf_node *node)
         s->stage[node->id] = to;
 }
 
-/* The gradient of a lookup reads nothing of the forward pass but what tokens there are, which every stage knows: it is where
- * the lookup by the same indices is. SF_NONE: it is none. */
+/* The gradient of a lookup reads of the forward pass only token ids, which every stage has: it is
+ * where the lookup by the same indices is. SF_NONE: it is none. */
 static uint32_t stage_of_lookup(const sf_staging *s, const sf_node *node)
 {
     if (!sf_is(node, SF_OP_SCATTER) || node->noperands != 3)
@@ -326,7 +328,8 @@ static void own_backward(sf_staging *s)
     }
 }
 
-/* Where most of what the node reads is; the first stage where that does not tell, SF_NONE where nothing of it has a stage. */
+/* The stage of most of the node's operands; the first of equals, SF_NONE if none of them has a
+ * stage. */
 static uint32_t find_most(sf_staging *s, const sf_node *node)
 {
     uint32_t best = 0;
@@ -353,7 +356,7 @@ static uint32_t find_most(sf_staging *s, const sf_node *node)
     return is_tie ? 0 : best;
 }
 
-/* The stage that reads what the node makes; the first where several do, or none. */
+/* The stage that reads the node's results; the first if several do, or none. */
 static uint32_t find_reading(const sf_staging *s, const sf_node *node)
 {
     uint32_t stage = SF_NONE;
@@ -366,8 +369,8 @@ static uint32_t find_reading(const sf_staging *s, const sf_node *node)
     return is_stage(stage) ? stage : 0;
 }
 
-/* What is made of state alone that nothing has placed yet, such as a part of an average of weights or of a moment that the
- * next step reads, goes where it is read: the rest of it is there. */
+/* Unplaced nodes over state alone, such as a part of an average of weights or of a moment that the
+ * next step reads, go where their result is read: the rest of it is there. */
 static void stage_rest(sf_staging *s)
 {
     for (uint32_t i = s->graph->top->nnodes; i-- > 0;) {

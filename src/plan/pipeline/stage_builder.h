@@ -1,12 +1,13 @@
-/* Completing an assignment to stages: what its parts share (plan/pipeline/stage.h). */
+/* Completing an assignment to stages: the state that its files share (plan/pipeline/stage.h). */
 #ifndef SF_PLAN_PIPELINE_STAGE_BUILDER_H
 #define SF_PLAN_PIPELINE_STAGE_BUILDER_H
 
 #include "plan/pipeline/stage.h"
 #include "plan/pipeline/stage_flow.h"
 
-/* Value v is at hand in the stages at[first[v]] .. at[end[v]] of the forward pass: where it is made or read. Of what turns do
- * not change, such as a piece of a stack of weights, also where that is which is made of it alone. */
+/* Value v is available in the stages at[first[v]] .. at[end[v]] of the forward pass: those that
+ * make or read it. A value that does not depend on the micro-batch, such as a row of a stack of
+ * weights, also where values of it alone are. */
 typedef struct sf_at_hand {
     uint32_t *first, *end, *at;
 } sf_at_hand;
@@ -23,13 +24,14 @@ typedef struct sf_staging {
     int64_t *tally; /* by stage; scratch */
 } sf_staging;
 
-/* What operand `o` of the node is. */
+/* The value of operand `o` of the node. */
 static inline sf_value sf_read_of(const sf_staging *s, const sf_node *node, uint32_t o)
 {
     return s->flow.source[node->operands[o]];
 }
 
-/* The node that makes the value and has a stage of its own; NULL for an argument and what is made anywhere. */
+/* The node that makes the value and has a stage of its own; NULL for an argument, and for a value
+ * that every reader computes. */
 static inline const sf_node *sf_staged_maker(const sf_staging *s, sf_value value)
 {
     const sf_node *maker = sf_maker(s->graph, value);
@@ -40,10 +42,10 @@ static inline const sf_node *sf_staged_maker(const sf_staging *s, sf_value value
 sf_status sf_stages_complete_whole(const sf_graph *graph, uint32_t count, const uint32_t *forward,
                                    sf_arena *arena, sf_diag *diag, sf_stages *out);
 
-/* What is in regions is where the node is that has them. */
+/* Nodes in regions are where the node with the regions is. */
 void sf_stage_regions(const sf_graph *graph, uint32_t *stages);
 
-/* The stages of backward nodes, then those of update nodes, and the owners of what they read. */
+/* The stages of backward nodes, then those of update nodes, and the owners of their operands. */
 void sf_stage_backward(sf_staging *s);
 void sf_stage_updates(sf_staging *s);
 

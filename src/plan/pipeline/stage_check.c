@@ -1,4 +1,5 @@
-/* Holds an assignment to stages to its rules, edge by edge, and counts what crosses. */
+/* Checks an assignment to stages against its rules, edge by edge, and counts the bytes between
+ * stages. */
 #include "ir/name.h"
 #include "plan/pipeline/stage.h"
 #include "plan/pipeline/stage_flow.h"
@@ -10,7 +11,7 @@ typedef struct checking {
     sf_flow flow;
     const bool *moving; /* by node */
     uint32_t *seen
-        [2]; /* by stage: the value that was last found there, plus one; forward, and behind it */
+        [2]; /* by stage: the value that was last found there, plus one; forward, and after it */
     sf_stage_census census;
 } checking;
 
@@ -63,7 +64,7 @@ static bool mark(checking *c, int when, uint32_t stage, sf_value value)
     return is_new;
 }
 
-/* Whether it is sent in every turn. */
+/* Whether it is sent in every micro-batch. */
 static bool is_moving(const checking *c, sf_value value)
 {
     const sf_node *maker = sf_maker(c->graph, value);
@@ -124,7 +125,7 @@ static void count_value(checking *c, sf_value value)
         c->census.tied += readers > 0 && c->graph->arguments[info->index].role == SF_ROLE_PARAM;
 }
 
-/* What makes new state of one argument and nothing else, in an update. */
+/* Computes new state of one argument and nothing else, in an update. */
 static bool makes_it_alone(const checking *c, const sf_node *maker, uint32_t next)
 {
     uint32_t count = 0;

@@ -79,7 +79,8 @@ int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint3
     return kept;
 }
 
-/* Parts in a million of all that a turn takes, so that sums of many turns stay small. */
+/* Parts in a million of the time of a micro-batch, so that sums of many micro-batches stay
+ * small. */
 static int64_t *scale_times(const double *times, size_t count, sf_arena *arena)
 {
     int64_t *out = SF_ARRAY(arena, count, int64_t);

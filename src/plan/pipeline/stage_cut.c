@@ -37,7 +37,7 @@ static bool has_stage(const cutting *c, uint32_t node)
            !(c->request->beside && c->request->beside[node]);
 }
 
-/* The one forward node that reads what the node makes; SF_NONE where there is none, or more. */
+/* The one forward node that reads the node's results; SF_NONE if there is none, or more. */
 static uint32_t find_only_reader(const cutting *c, const sf_node *node)
 {
     uint32_t only = SF_NONE;
@@ -76,7 +76,8 @@ static bool prepares_weights(const cutting *c, const sf_node *node)
     return !c->moving[node->id] && makes >= reads;
 }
 
-/* Forward nodes that have a stage. What prepares a weight for one of them is part of it: weights should not be sent. */
+/* Forward nodes that have a stage. Nodes that prepare a weight for one of them are part of it:
+ * weights should not be sent. */
 static void find_units(cutting *c)
 {
     const sf_block *top = c->graph->top;
@@ -101,7 +102,7 @@ static void find_units(cutting *c)
             c->unit_of[top->nodes[i]] = c->unit_of[leader[top->nodes[i]]];
 }
 
-/* The first node in order that reads what the node makes; SF_NONE: none. */
+/* The first node in order that reads the node's results; SF_NONE: none. */
 static uint32_t find_reader(const cutting *c, const sf_node *node)
 {
     for (uint32_t r = 0; r < node->nresults; r++)
@@ -112,7 +113,7 @@ static uint32_t find_reader(const cutting *c, const sf_node *node)
     return SF_NONE;
 }
 
-/* What is made anywhere takes its time where it is read first. */
+/* The time of a node that every reader computes counts at its first reader. */
 static void find_loads(cutting *c)
 {
     const sf_block *top = c->graph->top;
@@ -194,7 +195,7 @@ static void add_value(cutting *c, uint32_t maker, sf_value value, double weight)
     c->first[++c->nvalues] = c->nreads;
 }
 
-/* What a stack holds, it holds where its rows are read. */
+/* The memory of a stack is where its rows are read. */
 static void spread_stacks(cutting *c)
 {
     const sf_block *top = c->graph->top;
@@ -259,8 +260,9 @@ static void find_values(cutting *c)
     }
 }
 
-/* Layers that the text computes again. The backward pass of such a layer begins with all of its forward pass, so it is in one
- * stage: a group is what reads what one barrier hands on, unless other barriers hand it on, too. */
+/* Layers that the text recomputes. The backward pass of such a layer begins with all of its forward
+ * pass, so it is in one stage: a group is the readers of one barrier's results, unless other
+ * barriers have the same operands, too. */
 
 static void add_group(cutting *c, const sf_node *barrier, const uint32_t *nbarriers)
 {

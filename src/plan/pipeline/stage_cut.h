@@ -1,10 +1,10 @@
-/* Where to cut the forward pass of a step into stages (plan/pipeline/stage.h), by what its nodes take: solve/cut/cut.h on the
- * graph of the step, along no line in particular, so that skip connections and encoders beside decoders are cut where they
- * are narrow.
+/* Where to cut the forward pass of a step into stages (plan/pipeline/stage.h), by the times of its
+ * nodes: solve/cut/cut.h on the graph of the step, along no line in particular, so that skip
+ * connections and encoders beside decoders are cut where they are narrow.
  *
- * What is counted is what a turn sends: a value of the forward pass that another stage reads and, where it has one, its
- * gradient; what turns do not change, weights and what is made of them alone, once per step.
- */
+ * The cost of a cut is the bytes of a micro-batch that it sends: a value of the forward pass that
+ * another stage reads and, if it has one, its gradient; values that do not depend on the
+ * micro-batch, weights and values of weights alone, once per step. */
 #ifndef SF_PLAN_PIPELINE_STAGE_CUT_H
 #define SF_PLAN_PIPELINE_STAGE_CUT_H
 
@@ -12,14 +12,16 @@
 
 typedef struct sf_stage_request {
     uint32_t count;
-    const double *time;  /* by node, for forward nodes: what it and its gradient take in a turn */
+    /* by node, for forward nodes: time of it and of its gradient in a micro-batch */
+    const double *time;
     const bool *beside;  /* by node: in none of these stages, whatever they are; NULL: none is */
     const double *speed; /* by stage, relative; NULL: all the same */
     const double
         *fixed; /* by argument: bytes that its stage holds for it, state included; NULL: none */
-    const double *kept; /* by node: bytes that are kept of it for each turn under way; NULL: none */
-    const double *room; /* by stage: bytes; NULL: any */
-    const double *in_flight; /* by stage: turns under way; NULL: one */
+    /* by node: bytes that are kept of it for each micro-batch in flight; NULL: none */
+    const double *kept;
+    const double *room;      /* by stage: bytes; NULL: any */
+    const double *in_flight; /* by stage: micro-batches in flight; NULL: one */
     double microbatches;     /* of a step; 0: one */
     double
         tolerance; /* of the slowest stage, in parts of the least that it can take, for the sake of bytes */
@@ -28,7 +30,7 @@ typedef struct sf_stage_request {
 typedef struct sf_stage_cut {
     uint32_t *forward;    /* by node, for sf_stages_complete */
     double slowest;       /* time of the slowest stage, by its speed */
-    double bytes;         /* per turn */
+    double bytes;         /* per micro-batch */
     double least_slowest; /* no cut has a slowest stage of less */
     bool is_exact;        /* nothing better is there */
 } sf_stage_cut;
@@ -38,14 +40,14 @@ typedef struct sf_stage_cut {
 sf_status sf_cut_step(const sf_graph *graph, const sf_stage_request *request, sf_arena *arena,
                       sf_diag *diag, sf_stage_cut *out);
 
-/* Shares out the times of all nodes of a turn to forward nodes: each backward node to one whose gradient it is part of.
- * Updates, and what may wait for
- * the end of the turns as they do, are left out. `time` and the result are by node. Lives in the arena. */
+/* Adds the times of all nodes of a micro-batch to forward nodes: each backward node to one whose
+ * gradient it is part of. Updates, and nodes that can run after the micro-batches as they do, are
+ * left out. `time` and the result are by node. Lives in the arena. */
 double *sf_forward_times(const sf_graph *graph, const double *time, sf_arena *arena);
 
-/* By node: what looks up tokens of the batch in parameters, with what that is made of; and the last product that makes scores, more
- * than it reads, with all that follows from it in the forward pass. SF_EMISMATCH where the step has no such things. In the
- * arena. */
+/* By node: the lookup of the batch's tokens in parameters, with its operands; and the last product
+ * that makes scores, more elements than it reads, with all that follows from it in the forward
+ * pass. SF_EMISMATCH if the step has none of these. In the arena. */
 sf_status sf_find_vocabulary(const sf_graph *graph, sf_arena *arena, sf_diag *diag, bool **first,
                              bool **last);
 

@@ -17,8 +17,8 @@ sf_value sf_source_of(const sf_graph *graph, sf_value value)
     }
 }
 
-/* Moves uses of what barriers hand on to what they read. Those of a value stay in the order of the block, because a barrier
- * comes before all who read it and the lists are made in that order. */
+/* Moves uses of barriers' results to their operands. Those of a value stay in the order of the
+ * block, because a barrier comes before all its readers and the lists are made in that order. */
 sf_flow sf_flow_of(const sf_graph *graph, sf_arena *arena)
 {
     const sf_block *top = graph->top;

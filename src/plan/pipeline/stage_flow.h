@@ -1,16 +1,16 @@
-/* What flows between the nodes of a step, as stages see it.
+/* Data flow between the nodes of a step, for stages.
  *
- * A layer that the text computes again reads all that it needs through one optimization_barrier of the backward pass.
- * Barriers hand on each operand by itself, and if the layer is in two stages, so is the barrier: each has the operands
- * that it reads. So such a barrier has no stage of its own, and who reads a result of it reads the operand.
- */
+ * A layer that the text recomputes reads all its inputs through one optimization_barrier of the
+ * backward pass. The result of a barrier is each operand by itself, and if the layer is in two
+ * stages, so is the barrier: each has the operands that it reads. So such a barrier has no stage of
+ * its own, and a reader of its result reads the operand. */
 #ifndef SF_PLAN_PIPELINE_STAGE_FLOW_H
 #define SF_PLAN_PIPELINE_STAGE_FLOW_H
 
 #include "ir/uses.h"
 
 typedef struct sf_flow {
-    sf_value *source; /* by value: itself, or what barriers of the backward pass hand on as it */
+    sf_value *source; /* by value: itself, or the operand of the backward pass's barriers */
     sf_uses uses;     /* of sources, by nodes that are no such barriers; results of the step last */
 } sf_flow;
 sf_flow sf_flow_of(const sf_graph *graph, sf_arena *arena);

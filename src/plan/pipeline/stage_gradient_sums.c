@@ -1,9 +1,10 @@
-/* Gradients that are added up: what the backward pass does with them may wait until all turns are done.
+/* Accumulated gradients: nodes of the backward pass on them may wait until all micro-batches are
+ * done.
  *
- * What updates alone read is a sum over turns. If it is made of gradients by adding and moving elements, those are sums over
- * turns as well, and it may be made once per step, of what turns have added up: the two gradients of a tied weight
- * need not meet in every turn.
- */
+ * A value that updates alone read is a sum over micro-batches. If it is made of gradients by adding
+ * and moving elements, those are sums over micro-batches as well, and it may be computed once per
+ * step, from accumulated values: the two gradients of a tied weight need not be added in every
+ * micro-batch. */
 #include "op/op.h"
 #include "op/slots.h"
 #include "plan/pipeline/stage.h"
@@ -27,7 +28,7 @@ static bool adds_or_moves(const sf_node *node)
     }
 }
 
-/* Whether it is zero, which any number of turns add up to. */
+/* Whether it is zero, and so is its sum over micro-batches. */
 static bool is_zero(const sf_graph *graph, sf_value value)
 {
     const sf_node *maker = sf_maker(graph, value);
@@ -39,7 +40,8 @@ static bool is_zero(const sf_graph *graph, sf_value value)
     return dense->splat && dense->data && sf_load_f64(dense->type->dtype, dense->data, 0) == 0;
 }
 
-/* Whether a sum of what the node makes is what it makes of the sums of all that changes from turn to turn. */
+/* Whether the node is linear: a sum of its results is its result for the sums of all operands that
+ * depend on the micro-batch. */
 static bool is_linear(const sf_graph *graph, const sf_node *node, const bool *moving)
 {
     const sf_type *types[33];

@@ -32,9 +32,9 @@ static const sf_node *placed_maker(const labelling *l, sf_value value)
     return maker && is_placed(l, maker) ? maker : NULL;
 }
 
-/* Labels of what has none */
+/* Labels of unlabelled nodes */
 
-/* The label behind the most changes, of what the node reads; `changes` is by node. */
+/* The label after the most changes, of the node's operands; `changes` is by node. */
 static void follow_operands(labelling *l, const sf_node *node, uint32_t *changes)
 {
     uint32_t label = SF_NONE, most = 0;
@@ -52,7 +52,7 @@ static void follow_operands(labelling *l, const sf_node *node, uint32_t *changes
     changes[node->id] = most + (label != SF_NONE && l->label[node->id] != label);
 }
 
-/* Calls `visit` for the forward nodes that read what the node makes. */
+/* Calls `visit` for the forward nodes that read the node's results. */
 typedef void visit_reader(labelling *l, const sf_node *node, const sf_node *reader);
 static void visit_readers(labelling *l, const sf_node *node, visit_reader *visit)
 {
@@ -121,7 +121,7 @@ static void find_levels(labelling *l)
     l->nlevels = count;
 }
 
-/* The first level of its label that is not before what it reads. There is one: that of its depth. */
+/* The first level of its label that is not before its operands. There is one: that of its depth. */
 static uint32_t find_first(const labelling *l, const sf_node *node)
 {
     uint32_t first = 0;

@@ -1,8 +1,8 @@
 /* Stages of a step with stacks of layers: those of the same step with a tensor for each layer.
  *
- * There, the rules of plan/pipeline/stage.h say where each row is, and gradients are bound to the stage of their row and not to
- * that of the first. What works on all rows at once is said to be where the first of them is.
- */
+ * There, the rules of plan/pipeline/stage.h determine the stage of each row, and gradients are
+ * bound to the stage of their row and not to that of the first. An op on all rows at once is in the
+ * stage of the first of them. */
 #include "plan/pipeline/stage_builder.h"
 #include "plan/pipeline/unstack_layers.h"
 
@@ -53,7 +53,8 @@ static void lower_to(uint32_t *stage, uint32_t other)
     *stage = other < *stage ? other : *stage;
 }
 
-/* By stack and row: the first stage of a parameter's row. The rest of the stack goes with that. */
+/* By stack and row: the first stage of a parameter's row. The other tensors of the stack go with
+ * that. */
 static uint32_t **find_rows(const by_rows *b, const sf_stages *rows, sf_arena *arena)
 {
     uint32_t **of_row = SF_ARRAY(arena, b->stacks.count, uint32_t *);

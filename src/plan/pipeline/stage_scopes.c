@@ -26,7 +26,7 @@ static uint32_t find_stage(scoping *s, const sf_node *node)
     return 0;
 }
 
-/* Nodes follow what they read; weights and what is made of them alone are left to who reads them. */
+/* Nodes follow their operands; weights and values of weights alone are left to their readers. */
 static void stage_node(scoping *s, const sf_node *node)
 {
     uint32_t own = find_stage(s, node), stage = own;

@@ -1,9 +1,9 @@
-/* Which forward node the time of a backward node belongs to.
+/* The forward node to which the time of a backward node belongs.
  *
- * A backward node tells it by what it reads of the forward pass: the operand that fewest others read tells most, a weight
- * more than an activation. Weights may come by way of the backward pass: a kernel that is turned round, what a barrier
- * hands on to a layer that is computed again. A node that reads nothing but cotangents goes with those.
- */
+ * The operands of the forward pass of a backward node determine it: the operand with the fewest
+ * other readers first, a weight before an activation. Weights may come by way of the backward pass:
+ * a transposed kernel, or the result of a barrier for a recomputed layer. A node that reads only
+ * cotangents goes with those. */
 #include "ir/opdef.h"
 #include "plan/pipeline/stage_cut.h"
 #include "plan/pipeline/stage_flow.h"
@@ -14,12 +14,14 @@ typedef struct sharing {
     const bool *anywhere, *moving; /* by node */
     uint32_t *place;               /* by node: in the top block */
     uint32_t *home;                /* by node; SF_NONE: not known */
-    uint32_t
-        *others; /* by node: how many forward nodes read what told its home; the fewer the better */
+    /* by node: how many forward nodes read the operand that determined its home; the fewer the
+     * better */
+    uint32_t *others;
 } sharing;
 
-/* Forward nodes that read the value: how many, and of those up to `place` the last, rather one of the same op as `like`; the
- * first where all come behind it. A weight that is read again and again has a gradient for each time. */
+/* Forward nodes that read the value: how many, and of those up to `place` the last, preferably one
+ * of the same op as `like`; the first if all come after it. A weight that is read several times has
+ * a gradient for each time. */
 static uint32_t count_readers(const sharing *s, sf_value value, const sf_node *like, uint32_t place,
                               uint32_t *best)
 {

@@ -1,4 +1,4 @@
-/* What goes from stage to stage, and what any stage has or makes for itself. */
+/* Values that are sent between stages, and values that any stage has or computes for itself. */
 #include "op/flops.h"
 #include "op/op.h"
 #include "plan/pipeline/stage.h"

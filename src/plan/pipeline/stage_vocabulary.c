@@ -1,5 +1,6 @@
-/* The vocabulary of a step: what looks up tokens in a table, and what makes scores of all of them. Both are large for what
- * they compute, at the two ends of a network, and few others are like them; a schedule that shares stages shares these. */
+/* The vocabulary of a step: the ops that look up tokens in a table, and those that compute scores
+ * of all of them. Both are large for their compute, at the two ends of a network, and few others
+ * are like them; a schedule with shared stages shares these. */
 #include "op/op.h"
 #include "op/slots.h"
 #include "plan/pipeline/stage_cut.h"
@@ -17,7 +18,7 @@ static bool is_staged(const vocabulary *v, const sf_node *node)
     return node->phase == SF_FORWARD && !v->anywhere[node->id];
 }
 
-/* The parameter that a value is, but for what does not depend on the batch; SF_NONE: it is none. */
+/* The parameter of a value, up to ops that do not depend on the batch; SF_NONE: it is none. */
 static uint32_t parameter_of(const vocabulary *v, sf_value value)
 {
     const sf_node *maker;
@@ -54,7 +55,7 @@ static bool makes_scores(const vocabulary *v, const sf_node *node)
     return false;
 }
 
-/* What those at the first end are made of, as far as that has a stage. */
+/* The operands of those at the first end, if they have a stage. */
 static void add_sources(vocabulary *v)
 {
     for (uint32_t i = v->graph->top->nnodes; i-- > 0;) {
@@ -67,7 +68,7 @@ static void add_sources(vocabulary *v)
     }
 }
 
-/* What follows from it in the forward pass, and what only that needs of parameters. */
+/* All that follows from it in the forward pass, and their operands of parameters alone. */
 static void add_rest(vocabulary *v, const sf_node *scores)
 {
     const sf_block *top = v->graph->top;

@@ -28,7 +28,7 @@ typedef struct unstacking {
     uniform_part **uniforms; /* by value */
     size_t nnodes, node_capacity, nvalues, value_capacity;
 
-    /* What is added now. */
+    /* The node that is rewritten. */
     const sf_node *node;
     uint32_t stack, part;
 } unstacking;
@@ -61,8 +61,8 @@ static const sf_type *type_of_part(unstacking *u, sf_value value)
 
 /* Adding */
 
-/* Says of what is new in the graph what it is: the node at hand, or part of it; values are what `first` and those behind it
- * are. */
+/* Records for the new nodes and values their counterpart in the step: the current node, or a part
+ * of it; values are `first` and those after it. */
 static void note_added(unstacking *u, const sf_node *added, sf_value first)
 {
     sf_unstacked_of of = {u->node ? u->node->id : SF_NONE, u->stack, u->part};
@@ -74,7 +74,8 @@ static void note_added(unstacking *u, const sf_node *added, sf_value first)
         u->out->value_of[added->result + r] = first + r;
 }
 
-/* A node that helps the one at hand, with one result; `what` it is in the step, or SF_NONE. */
+/* A helper node of the current one, with one result; `what` is its value in the step, or
+ * SF_NONE. */
 static sf_value add_helper(unstacking *u, sf_opcode code, uint32_t noperands,
                            const sf_value *operands, const sf_attr *const *attrs,
                            const sf_type *type, sf_value what)
@@ -168,7 +169,7 @@ static const sf_node *add_part(unstacking *u, const sf_node *node, const sf_row_
     return added;
 }
 
-/* The part at hand of a value with rows; of one whose rows are all the same, it is made now. */
+/* The current part of a value with rows; of one whose rows are all the same, it is made now. */
 static sf_value part_of(unstacking *u, sf_value value)
 {
     if (u->stacks->of_value[value] == u->stack)
@@ -186,7 +187,7 @@ static sf_value part_of(unstacking *u, sf_value value)
     return made->value;
 }
 
-/* Rows from `row` on, before `end`, that are in one part, which is then at hand. */
+/* Rows from `row` on, before `end`, that are in one part, which is then current. */
 static int64_t enter_run(unstacking *u, int64_t row, int64_t end)
 {
     const uint32_t *of_row = u->splits[u->stack].of_row;
@@ -213,7 +214,7 @@ static void split_each(unstacking *u, const sf_row_op *rows)
     }
 }
 
-/* Puts some rows into the part at hand. */
+/* Puts some rows into the current part. */
 static sf_value put_rows(unstacking *u, sf_value part, sf_value rows, int64_t first,
                          const sf_value *starts)
 {
@@ -264,7 +265,7 @@ static void split_joined(unstacking *u)
                                                      type_of_part(u, node->result), node->result);
 }
 
-/* What is between the rows that are there is the same in all of them. */
+/* The elements between the rows are the same in all of them. */
 static void split_padded(unstacking *u, const sf_row_op *rows)
 {
     const sf_node *node = u->node;
@@ -280,7 +281,7 @@ static void split_padded(unstacking *u, const sf_row_op *rows)
     }
 }
 
-/* Stacks each by themselves; what else is handed on, together. */
+/* Each stack by itself; all other carried values together. */
 static void split_handed_on(unstacking *u)
 {
     const sf_node *node = u->node;
@@ -464,7 +465,7 @@ static void add_arguments(unstacking *u)
     }
 }
 
-/* By result of the step: the first that stands for it. */
+/* By result of the step: the first result that has it. */
 static uint32_t *add_results(unstacking *u)
 {
     const sf_block *top = u->from->top;

@@ -16,9 +16,9 @@ typedef struct sf_row_split {
     const uint32_t *of_row; /* by row: its part; each has one row at least */
 } sf_row_split;
 
-/* What something is of the step. */
+/* The counterpart in the step. */
 typedef struct sf_unstacked_of {
-    uint32_t index;       /* the node, argument or result; of what helps a node, that node */
+    uint32_t index; /* the node, argument or result; of a helper node, the node that it helps */
     uint32_t stack, part; /* SF_NONE: it is no part */
 } sf_unstacked_of;
 

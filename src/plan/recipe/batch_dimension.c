@@ -5,7 +5,7 @@
 #include "op/op.h"
 #include "shard/strategy.h"
 
-/* A split is followed through no more nodes than this; what stands in its way does so early. */
+/* A split is followed through at most so many nodes; obstacles come early. */
 enum { MOST_FOLLOWED = 512, MOST_PERIODS = 16 };
 
 typedef struct reach {
@@ -173,7 +173,7 @@ static int64_t smallest_divisor(int64_t number)
     return number;
 }
 
-/* Whether the dimension counts turns: however it is split, nothing runs split. */
+/* Whether the dimension counts micro-batches: however it is split, no op runs split. */
 static bool counts_turns(follower *f, sf_value value, int dim, int64_t size)
 {
     int parts = f->parts;

@@ -51,7 +51,8 @@ static bool speaks_more(const sf_graph *graph, const sf_type *type, const sf_typ
     return type->rank != other->rank ? type->rank > other->rank : type->count > other->count;
 }
 
-/* The argument that says what a row of the batch is: of the most that are alike, the one of most dimensions. */
+/* The argument that determines the rows of the batch: of the most that are alike, the one of most
+ * dimensions. */
 static uint32_t find_speaker(const sf_graph *graph)
 {
     uint32_t best = SF_NONE;
@@ -63,7 +64,8 @@ static uint32_t find_speaker(const sf_graph *graph)
     return best;
 }
 
-/* The strategy of a node that goes along with the first operand that has the dimension; false where none does. */
+/* The strategy of a node that splits the first operand that has the dimension; false if none
+ * does. */
 static bool goes_along(const sf_node *node, const sf_factoring *factoring, const spread *s,
                        sf_strategy *out)
 {

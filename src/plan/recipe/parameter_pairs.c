@@ -14,7 +14,7 @@ typedef struct finder {
     int *dims;          /* by argument: the answer */
     uint32_t *argument; /* by value: the parameter that it is but for form, or SF_NONE */
 
-    /* The trial at hand. */
+    /* The current trial. */
     uint32_t trial;
     uint32_t *seen; /* by value: the trial that reached it */
     sf_share *shares;

@@ -16,13 +16,13 @@
 #include "plan/recipe/batch_rows.h"
 #include "plan/recipe/parameter_pairs.h"
 
-/* ZeRO leaves the smallest tensors whole that together are less than this part of parameters and state: norms and
- * biases, of which pieces save nothing. */
+/* ZeRO leaves the smallest tensors whole that together are less than this part of parameters and
+ * state: norms and biases, of which shards save nothing. */
 #define NEGLIGIBLE 0.01
 
 typedef struct applying {
     const sf_graph *step;
-    const sf_graph *graph; /* the step, or where it has loops, one turn of them */
+    const sf_graph *graph; /* the step, or, if it has a loop over micro-batches, one iteration */
     const sf_recipe *recipe;
     const char **names; /* clean, by argument */
     sf_uses uses;
@@ -30,7 +30,7 @@ typedef struct applying {
     sf_plan *plan;
     size_t capacity; /* of the pins */
     sf_diag *diag;
-    int64_t least;         /* bytes of what is split, in recipes of ZeRO */
+    int64_t least;         /* smallest tensor that recipes of ZeRO split, in bytes */
     char why[SF_WHY_TEXT]; /* it does not apply */
 } applying;
 
@@ -90,7 +90,7 @@ static bool pin_batch(applying *k, uint32_t index, int dim, int axis)
     return true;
 }
 
-/* Every batch tensor that has the dimension, along it or what stands for it. */
+/* Every batch tensor that has the dimension, along it or its equivalent. */
 static bool split_batch(applying *k, int axis, int dim)
 {
     int found = 0;
@@ -172,7 +172,8 @@ static void pin_gradients(applying *k, int axis, bool split)
                     split ? dim_to_split(k, type_of_weight(k, i), parts) : -1, axis);
 }
 
-/* Parameters that are in pieces when a step begins are gathered by it; those that it makes whole, by the step before. */
+/* Parameters that are sharded when a step begins are gathered by it; those that it makes whole, by
+ * the previous step. */
 static bool apply_zero(applying *k, int axis)
 {
     if (!apply_dp(k, axis))
@@ -245,11 +246,11 @@ static bool apply_expert(applying *k, int axis)
                                parts);
 }
 
-/* What a recipe does: cooks, each along an axis, one after the other. */
+/* A recipe applies rules, each along an axis, one after the other. */
 enum { MOST_COOKS = 2 };
 static const struct row {
     sf_recipe recipe;
-    const char *axes[MOST_COOKS + 1]; /* one of each cook, and then NULL */
+    const char *axes[MOST_COOKS + 1]; /* one for each rule, and then NULL */
     apply_fn *applying[MOST_COOKS];
 } rows[] = {
     {{.name = "dp", .about = "the batch over axis data", .alias = "ddp"}, {"data"}, {apply_dp}},
@@ -401,7 +402,7 @@ static sf_status read_combination(const char *name, sf_diag *diag, combination *
     }
 }
 
-/* Tries one mesh; k->why says what is in the way. */
+/* Tries one mesh; k->why is the reason against it. */
 static bool try_recipe_mesh(applying *k, const combination *m, const sf_mesh *mesh)
 {
     sf_plan_free(k->plan);

@@ -1,21 +1,20 @@
-/* Recipes: the splits that people know by name, as pins.
+/* Recipes: named strategies, as pins.
  *
  *     dp        the batch over axis data
- *     zero1     dp, and optimizer state in pieces
- *     zero2     zero1, and gradients in pieces
- *     zero3     zero2, and parameters in pieces, gathered where they are used
- *     zero1-between  zero1, and parameters in pieces between steps, gathered where they are used
+ *     zero1     dp, and sharded optimizer state
+ *     zero2     zero1, and sharded gradients
+ *     zero3     zero2, and sharded parameters, gathered where they are used
+ *     zero1-between  zero1, and parameters sharded between steps, gathered where they are used
  *     megatron  pairs of products over axis model: the first by columns, the second by rows
  *     sequence  the tokens of the batch over axis seq
  *     expert    the batch and the weights of experts over axis expert
  *     2d        dp over data and megatron over model
  *     2d+zero1  several, joined by +: the pins of all, those of the first the strongest
  *
- * Names that others have for them, ddp, fsdp, tp, sp and ep, are taken as well.
+ * The aliases ddp, fsdp, tp, sp and ep are accepted as well.
  *
- * Which tensors are meant is found in the graph, by role and by what is done with them, not by their
- * names. A recipe does nothing that a person could not do by writing the pins.
- */
+ * A recipe finds its tensors in the graph, by role and by use, not by their names. A user could
+ * write the same pins. */
 #ifndef SF_PLAN_RECIPE_H
 #define SF_PLAN_RECIPE_H
 
@@ -23,7 +22,7 @@
 
 typedef struct sf_recipe {
     const char *name, *about; /* about: half a sentence */
-    const char *alias;        /* what others call it, or NULL */
+    const char *alias;        /* another name for it, or NULL */
     /* It shards over axis data, besides the batch, */
     bool state;      /* optimizer state: it is one of ZeRO; */
     bool gradients;  /* gradients; */

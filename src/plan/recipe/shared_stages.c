@@ -37,7 +37,7 @@ static bool hands_on(const splitting *s, const sf_node *node)
     return s->pipeline->stages.anywhere[node->id] && sf_is_transparent(node);
 }
 
-/* Whether all who read the value, through what hands it on, are inside. */
+/* Whether all readers of the value, through barriers, are inside. */
 static bool is_read_inside(const splitting *s, sf_value value)
 {
     for (uint32_t u = s->uses.first[value]; u < s->uses.first[value + 1]; u++) {
@@ -69,7 +69,7 @@ static void find_inside(splitting *s)
     }
 }
 
-/* What is split */
+/* Splits */
 
 static void pin(splitting *s, uint32_t argument, const char *share, int axis)
 {
@@ -116,7 +116,7 @@ static bool splits_batch(const splitting *s, int axis)
     return false;
 }
 
-/* By the dimension over the set, and over what else is there. */
+/* By the dimension over the set, and over the other axes. */
 static void pin_heavy(splitting *s, uint32_t argument)
 {
     const sf_mesh *mesh = &s->own->mesh;

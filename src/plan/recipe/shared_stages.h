@@ -1,11 +1,11 @@
-/* How stages that several groups run together are split over them.
+/* How stages that several pipeline ranks run together are split over them.
  *
- * The step is completed once for each set of groups, as if these were ranks along the axis: with what is pinned anyway, and,
- * along the axis, parameters of the set as Megatron has them, and those that outweigh the others by their largest
- * dimension: a vocabulary. Along axes that split no batch, too, these are split by it, so that all ranks have a part of it.
- * Where there are no such parameters, the batch is split. The nodes of the set's stages then are as that completion says, and all
- * others as they were: what is moved at the border follows from that, as anywhere.
- */
+ * Sharding propagation runs once for each set of pipeline ranks, as if these were ranks along the
+ * axis: with the other pins and, along the axis, parameters of the set as Megatron has them, and
+ * those that outweigh the others by their largest dimension: a vocabulary. Along axes that do not
+ * split the batch these are split, too, so that all ranks have a part of it. If there are no such
+ * parameters, the batch is split. The nodes of the set's stages then have these layouts, and all
+ * others keep theirs: reshards at the border follow, as anywhere. */
 #ifndef SF_PLAN_RECIPE_SHARED_STAGES_H
 #define SF_PLAN_RECIPE_SHARED_STAGES_H
 

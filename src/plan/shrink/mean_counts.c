@@ -34,7 +34,7 @@ static bool op_rearranges(const sf_node *node)
                     sf_is(node, SF_OP_BROADCAST_IN_DIM));
 }
 
-/* What makes the value, rearrangements aside. */
+/* The maker of the value, rearrangements aside. */
 static const sf_node *origin_of(const sf_graph *graph, sf_value value)
 {
     const sf_node *node = sf_maker(graph, value);

@@ -1,8 +1,7 @@
-/* Constants that count the elements of dimensions: what means divide by.
+/* Constants that count the elements of dimensions: the divisors of means.
  *
  *     divide(reduce(x, dimension 2), 1024)                the mean over a dimension of 1024
- *     broadcast(divide(g, 1024)) into a new dimension     and its gradient
- */
+ *     broadcast(divide(g, 1024)) into a new dimension     and its gradient */
 #ifndef SF_PLAN_SHRINK_MEAN_COUNTS_H
 #define SF_PLAN_SHRINK_MEAN_COUNTS_H
 

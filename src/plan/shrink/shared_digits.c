@@ -16,7 +16,7 @@ uint32_t sf_digits_add(sf_digits *digits, int64_t size, bool fixed)
     return digit.same;
 }
 
-/* The one that stands for all that are the same. */
+/* The representative of all digits that are the same. */
 static uint32_t find_digit(sf_digits *digits, uint32_t digit)
 {
     sf_digit_class *at = digits->at;

@@ -15,7 +15,7 @@
 typedef struct sf_digit_class {
     int64_t size;
     uint32_t same;         /* another one that it is the same as, or itself */
-    uint32_t major, minor; /* what it was cut into, or SF_NONE */
+    uint32_t major, minor; /* the digits into which it was cut, or SF_NONE */
     bool fixed;            /* its size stays */
 } sf_digit_class;
 
@@ -35,14 +35,15 @@ void sf_digits_tie(sf_digits *digits, int na, const uint32_t *a, int nb, const u
 /* All that it is made of keeps its size. */
 void sf_digits_fix(sf_digits *digits, uint32_t digit);
 
-/* What a size becomes: the smallest of 8 and more that has the same common divisor with `ranks`, so that
- * what splits goes on to split, and what does not does not. */
+/* The reduced size: the smallest of 8 and more that has the same common divisor with `ranks`, so
+ * that sizes that split still split, and others still do not. */
 int64_t sf_digits_smaller(int64_t size, int64_t ranks);
 
-/* What the size of a digit becomes: the product of what its digits become. */
+/* The reduced size of a digit: the product of the reduced sizes of its digits. */
 int64_t sf_digits_size(const sf_digits *digits, uint32_t digit, int64_t ranks);
 
-/* What the minor digits whose sizes multiply to `unit` become. The digit must be cut there. */
+/* The reduced size of the minor digits whose sizes multiply to `unit`. The digit must be cut
+ * there. */
 int64_t sf_digits_unit(const sf_digits *digits, uint32_t digit, int64_t unit, int64_t ranks);
 
 #endif

@@ -12,7 +12,7 @@
 #include "plan/shrink/shared_digits.h"
 
 enum {
-    MOST_TRIES = 100, /* at nodes that turn out not to be what they are at another size */
+    MOST_TRIES = 100, /* at nodes whose kind changes with the size */
     MOST_TOLD = 12,   /* sizes in the line about it */
 };
 
@@ -24,7 +24,7 @@ typedef struct shrinker {
     sf_digits digits;
     uint32_t *dims;      /* by value: the digit of its first dimension */
     bool *inner;         /* by value: made inside of a region */
-    sf_counted *counted; /* by node: what a constant counts */
+    sf_counted *counted; /* by node: the dimensions that a constant counts */
 
     sf_graph *to;
     sf_value *values; /* by value of `from` */
@@ -64,7 +64,7 @@ static void fix_node(shrinker *s, const sf_node *node)
         fix_value(s, shrunk_tensor(node, t));
 }
 
-/* What a region works on stays as it is. */
+/* The dimensions in a region stay as they are. */
 static void fix_region(shrinker *s, const sf_block *block)
 {
     for (uint32_t i = 0; i < block->narguments; i++)
@@ -249,7 +249,7 @@ static const sf_attr *count_recomputed(const shrinker *s, const sf_counted *coun
     return sf_attr_dense(s->to->pool, type, true, number);
 }
 
-/* Windows over all of what came before stay that. */
+/* Windows over all earlier positions stay that. */
 static void scale_windows(const shrinker *s, const sf_node *node, const sf_type *type,
                           const sf_attr **attrs)
 {

@@ -1,11 +1,10 @@
-/* Spaces (sheaf/space.h): what was said, and the plan that follows from it.
+/* Spaces (sheaf/space.h): the primitives that were applied, and the plan that follows from them.
  *
- *     space.c         what is said: each thing is looked at by itself as it comes
- *     space_groups.c  the devices that ops are assigned to, as groups of a pipeline
+ *     space.c         primitives: each is checked by itself as it comes
+ *     space_groups.c  the devices of assigned ops, as pipeline ranks
  *     space_stages.c  ops that are placed together, or ordered by themselves, as stages
  *     space_order.c   orders as pairs of tasks, and the search that completes them
- *     space_plan.c    splits as axes of a mesh and chosen factors; the plan
- */
+ *     space_plan.c    splits as axes of a mesh and chosen factors; the plan */
 #ifndef SF_PLAN_SPACE_SPACE_H
 #define SF_PLAN_SPACE_SPACE_H
 
@@ -46,12 +45,13 @@ sf_status sf_space_add_trans(sf_space *space, const sf_said_trans *said, sf_diag
 sf_status sf_space_add_assign(sf_space *space, const sf_said_assign *said, sf_diag *diag);
 sf_status sf_space_add_order(sf_space *space, const sf_said_order *said, sf_diag *diag);
 
-/* What `how` of a transformation that is no factor is called; NULL past the last. */
+/* The name of a transformation that is no factor, for `how`; NULL past the last. */
 const char *sf_transformation_name(int index);
 
-/* The plan; *out is for sf_plan_free. Of the specification: the mesh of the devices of a group, or what splits need; the recipe
- * of devices that are left over; pins; the order of tasks where no orders are said, or the search finds one; and recompute,
- * beside the scopes that transformations name. */
+/* The plan; *out is for sf_plan_free. From the specification: the mesh of the devices of a pipeline
+ * rank, or the axes that splits need; the recipe for devices that are left over; pins; the order of
+ * tasks if no orders are given, or the search finds one; and recompute, beside the scopes of
+ * transformations. */
 sf_status sf_space_make(const sf_space *space, const sf_spec *spec, sf_diag *diag, sf_plan **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Within plan/space/: a plan while it is made of what was said. */
+/* Within plan/space/: the state of the builder of a plan. */
 #ifndef SF_PLAN_SPACE_SPACE_BUILDER_H
 #define SF_PLAN_SPACE_SPACE_BUILDER_H
 
@@ -14,7 +14,7 @@ typedef struct device_set {
 /* The ops of one label: placed by the same assignments, and spoken of by the same orders. */
 typedef struct shard {
     uint32_t before; /* the label that was refined, counted from 1; 0: none */
-    size_t said;     /* the assignment, or behind those, the name in `names`, that refined it */
+    size_t said;     /* the assignment, or after those, the name in `names`, that refined it */
 } shard;
 
 typedef struct making {
@@ -34,7 +34,7 @@ typedef struct making {
     /* space_groups.c */
     device_set *sets;
     size_t nsets, set_capacity;
-    uint32_t *set_of; /* by stage * nturns + turn: which set */
+    uint32_t *set_of; /* by stage * nturns + micro-batch: its set */
     uint32_t ngroups;
     int group_size;
     bool strided; /* device d is in group d mod ngroups; else in d / group_size */
@@ -42,16 +42,16 @@ typedef struct making {
     sf_pipeline pipeline; /* where there is one */
 } making;
 
-/* Whether the piece, or what it was refined from, is of the assignment, or of the name. */
+/* Whether the part, or the one from which it was refined, is of the assignment, or of the name. */
 bool space_is_of(const making *m, uint32_t label, size_t said);
 
-/* What is said of the ops is all that it is: labels, and stages of them. */
+/* Labels of the ops, and stages of them. */
 sf_status space_find_stages(making *m);
 
-/* Sets of devices of all stages in all turns, and groups of them. */
+/* Sets of devices of all stages in all micro-batches, and pipeline ranks of them. */
 sf_status space_find_groups(making *m);
 
-/* The pipeline: its tasks in an order that keeps to what was said. */
+/* The pipeline: its tasks in an order that keeps the given orders. */
 sf_status space_find_order(making *m);
 
 #endif

@@ -23,7 +23,8 @@ static const char *name_stage(const making *m, uint32_t stage, sf_buf *out)
     return "";
 }
 
-/* Which assignment is about the stage in the turn: one of the turn, else one of all; SF_NONE: none. */
+/* The assignment of the stage in the micro-batch: one of the micro-batch, else one of all; SF_NONE:
+ * none. */
 static sf_status find_assign(const making *m, uint32_t stage, uint32_t microbatch, size_t *out)
 {
     const sf_space *space = m->space;
@@ -74,7 +75,8 @@ static const int *all_devices(making *m)
     return all;
 }
 
-/* Stages that nothing was said of in a turn are on all devices, if nothing was said at all; else it is a gap. */
+/* A stage without an assignment in a micro-batch is on all devices, if there is no assignment at
+ * all; else it is a gap. */
 static sf_status find_sets(making *m)
 {
     const sf_space *space = m->space;
@@ -154,8 +156,8 @@ static sf_status fail_overlap(const making *m, const device_set *set)
                             "those of several others");
 }
 
-/* Small sets first: what shares no device with them is a group; others are made of groups. Groups are numbered by their
- * first devices. */
+/* Small sets first: one that shares no device with them is a pipeline rank; others are made of
+ * several. They are numbered by their first devices. */
 static sf_status find_atoms(making *m, uint32_t *owner, int *sizes)
 {
     for (int size = 1; size <= m->space->devices; size++)
@@ -183,7 +185,7 @@ static sf_status find_atoms(making *m, uint32_t *owner, int *sizes)
     return SF_OK;
 }
 
-/* Ranks of a group stand side by side, or one in each row: other places a mesh does not have. */
+/* Ranks of a pipeline rank are contiguous, or one in each row: a mesh has no other places. */
 static sf_status find_mesh_order(making *m, const uint32_t *owner)
 {
     bool blocks = true, strides = true;

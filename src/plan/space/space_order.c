@@ -74,7 +74,7 @@ static sf_status find_task(const making *m, const sf_pipe *pipe, const sf_task *
                    show_ops(task->ops), task->pass == SF_PASS_WEIGHTS ? "weights" : "backward");
 }
 
-/* All pairs of stages of the two, in the two turns. */
+/* All pairs of stages of the two, in the two micro-batches. */
 static sf_status add_pairs(const making *m, const stage_list *a, sf_stage_task first,
                            const stage_list *b, sf_stage_task second, pairs *out)
 {
@@ -113,7 +113,8 @@ static sf_status expand(const making *m, const sf_pipe *pipe, const sf_said_orde
     return SF_OK;
 }
 
-/* What stages are called in messages: the first name of an order, or of an assignment, that they are of. */
+/* Names of stages in messages: the first name of an order, or of an assignment, that they are
+ * of. */
 static const char *const *name_stages(const making *m)
 {
     const char **names = SF_ARRAY(m->arena, m->nstages, const char *);
@@ -128,7 +129,8 @@ static const char *const *name_stages(const making *m)
     return names;
 }
 
-/* Room for as many turns as there are groups, which 1f1b takes; more where orders ask for it; at last any. */
+/* Memory for as many micro-batches as there are pipeline ranks, which 1f1b takes; more if orders
+ * need it; at last any. */
 static sf_status arrange(const making *m, const sf_pipe *pipe, sf_pipe_costs *costs,
                          const sf_arrange_options *options, sf_arranged *out)
 {

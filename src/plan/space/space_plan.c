@@ -1,4 +1,5 @@
-/* The plan: splits in space are axes of the mesh of a group, and factors chosen along them; in time they are turns. */
+/* The plan: splits in space are axes of the mesh of a pipeline rank, and factors chosen along them;
+ * in time they are chunks. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +135,7 @@ static sf_status find_group_mesh(meshing *k)
                                 : "take more devices, or cut in time");
 }
 
-/* The axis of groups before those of a group, or behind them. */
+/* The axis of pipeline ranks before those of one, or after them. */
 static sf_mesh with_groups(const meshing *k, bool staged, int *axis)
 {
     const making *m = k->m;
@@ -184,7 +185,7 @@ static sf_status choose(const meshing *k, const sf_mesh *mesh, sf_choice_list *o
     return SF_OK;
 }
 
-/* Factors in time: "OPS:FACTOR;OPS:FACTOR", all in as many turns (plan/op_selector.h). */
+/* Factors in time: "OPS:FACTOR;OPS:FACTOR", all in as many chunks (plan/op_selector.h). */
 static sf_status co_shard(const making *m, sf_plan *plan)
 {
     const sf_space *space = m->space;
@@ -222,7 +223,7 @@ static void add_scopes(const making *m, const sf_recompute_spec *more, sf_recomp
     out->kind = SF_RECOMPUTE_SCOPES;
 }
 
-/* All scopes that are recomputed; all ops: in each layer, and what is cheap. */
+/* All scopes that are recomputed; all ops: in each layer, and cheap ones. */
 static sf_status recompute(const making *m, sf_plan *plan)
 {
     const sf_space *space = m->space;

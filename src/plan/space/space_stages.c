@@ -1,5 +1,5 @@
-/* Pieces and stages. A piece is the ops that the same assignments and the same orders speak of. Ops without an assignment go with
- * their neighbours, before orders tell them apart. */
+/* Parts and stages. A part is the ops that the same assignments and the same orders name. Ops
+ * without an assignment go with their neighbours, before orders separate them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ bool space_is_of(const making *m, uint32_t label, size_t said)
     return false;
 }
 
-/* The label of what has `label` and is spoken of by `said`. */
+/* The label of ops that have `label` and are named by `said`. */
 static uint32_t refine(making *m, uint32_t label, size_t said)
 {
     uint32_t before = label == SF_NONE ? 0 : label + 1;

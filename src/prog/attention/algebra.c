@@ -94,7 +94,8 @@ static bool multiply_sums(const sum_of_terms *x, const sum_of_terms *y, int sign
     return true;
 }
 
-/* Of a row: what is one number for each row comes before the sum, and of the rest E makes Z, and G E makes T. */
+/* The sum along a row of the scores. A factor that is one number per row moves out of the sum; of
+ * the others, E gives Z, and G E gives T. */
 static bool sum_along_row(const sum_of_terms *x, sum_of_terms *out)
 {
     *out = (sum_of_terms){0};

@@ -1,10 +1,10 @@
-/* What lies between the products of attention, as sums of terms in its scores S, their exponentials E, the sums Z of these along
- * rows, the gradient G of the weights E / Z, and the sums T of G E along rows:
+/* The computation between the products of attention, as sums of terms in its scores S, their
+ * exponentials E, the sums Z of these along rows, the gradient G of the weights E / Z, and the sums
+ * T of G E along rows:
  *
  *     c S^s E^e Z^z G^g T^t
  *
- * Conversions, and what only repeats rows, change nothing here.
- */
+ * Conversions and broadcasts of rows change nothing here. */
 #ifndef SF_PROG_ALGEBRA_H
 #define SF_PROG_ALGEBRA_H
 
@@ -29,7 +29,7 @@ typedef struct sum_of_terms {
 typedef struct algebra {
     const sf_scene *scene;
     sf_value scores, exponentials, gradient;
-    sf_value mask; /* that hides what is zero already, or SF_NONE */
+    sf_value mask; /* that masks elements that are zero already, or SF_NONE */
 } algebra;
 
 /* False where the value is no such sum. */

@@ -18,17 +18,17 @@ typedef struct found {
     algebra algebra;
     double scale;
     bool causal;
-    int64_t offset; /* a place sees those up to so many behind its own */
+    int64_t offset; /* a query sees keys up to this many places after its own */
     bool has_gradient;
     const sf_node *gradients[3]; /* the products that make dq, dk, dv */
     bool square_is_left[3];      /* the operand of each that has places of both */
     const sf_node *first;        /* of them, in the order of the block */
-    sf_value made[2];            /* what the op makes, in the new graph */
+    sf_value made[2];            /* results of the op, in the new graph */
     bool is_used, is_gradient_used;
 } found;
 
-/* The graph with `count` of them as ops; those whose scores somebody else needs as well stay as they are. Fills in what
- * `out` says, whose arena is there. */
+/* The graph with `count` of them as ops. An attention whose scores have other readers stays as it
+ * is. Fills in `out`, whose arena exists. */
 void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_regraph *out);
 
 #endif

@@ -79,7 +79,7 @@ static const sf_node *behind_converts(const sf_scene *scene, sf_value value)
     return node;
 }
 
-/* The nearest node of that op behind products, quotients and conversions; NULL: none. */
+/* The nearest node of that op, looking through products, quotients and conversions; NULL: none. */
 static const sf_node *behind_factors(const sf_scene *scene, sf_value value, sf_opcode op, int depth)
 {
     const sf_node *node = behind_converts(scene, value);
@@ -105,7 +105,8 @@ static bool is_flag(const sf_scene *scene, sf_value value, bool flag)
     return dense->data && dense->splat && (*(const uint8_t *)dense->data != 0) == flag;
 }
 
-/* The comparison behind a mask, and which of its dimensions are *q and *k of the mask; NULL: there is none. */
+/* The comparison that makes a mask, and which of its dimensions are *q and *k of the mask; NULL:
+ * there is none. */
 static const sf_node *find_compare(const sf_scene *scene, sf_value mask, int *q, int *k)
 {
     const sf_node *node = scene_maker(scene, mask);
@@ -130,7 +131,7 @@ static const sf_node *find_compare(const sf_scene *scene, sf_value mask, int *q,
     return node;
 }
 
-/* Whether a mask of [.., q, k] is true where k is not behind q + *offset. */
+/* Whether a mask of [.., q, k] is true where k <= q + *offset. */
 static bool is_causal(const sf_scene *scene, sf_value mask, int64_t *offset)
 {
     int rank = sf_type_of(scene->graph, mask)->rank, q = rank - 2, k = rank - 1;
@@ -168,7 +169,7 @@ static bool is_row_top(const sf_scene *scene, sf_value value, sf_value x)
     return body && body->integer == SF_MONOID_MAX && dims && dims->count == 1 && dims->ints[0] == 3;
 }
 
-/* x is what the softmax is of: scores, scaled, and hidden where the mask says so. */
+/* x is the operand of the softmax: scaled scores, with a mask or without. */
 static bool read_scores(found *f, sf_value x)
 {
     const sf_scene *scene = f->algebra.scene;
@@ -249,7 +250,7 @@ static bool read_forward(finding *c, const product *p, int side, found *f)
 
 /* Backward */
 
-/* The gradient of the weights: of what comes out, times values. */
+/* The gradient of the weights: the gradient of the output times the values. */
 static bool is_weight_gradient(const found *f, const product *p)
 {
     operand v = operand_of(p, 1, false);
@@ -289,7 +290,7 @@ static bool reads(const finding *c, const product *p, const operand *o)
            scene_same(c->scene, p->node->operands[1], o->value);
 }
 
-/* Sets what is known of the gradient of what comes out, and of the weights. */
+/* Finds the gradients of the output and of the weights. */
 static bool read_ends(const finding *c, size_t from, found *f)
 {
     size_t at = from;
@@ -320,7 +321,7 @@ static void read_backward(const finding *c, size_t from, found *f)
         f->gradients[which] = p->node;
         f->square_is_left[which] = side == 0;
         if (!f->first &&
-            which == 2) /* what the other product reads is the same, and may be made later */
+            which == 2) /* the other product reads the same operand, which may be made later */
             f->dout = operand_of(p, 1 - side, true);
         f->first = f->first ? f->first : p->node;
     }
@@ -329,7 +330,7 @@ static void read_backward(const finding *c, size_t from, found *f)
         c->taken[f->gradients[g]->id] = true;
 }
 
-/* Where a forward pass is computed again, gradients are of the last. */
+/* If a forward pass is recomputed, gradients belong to its last copy. */
 static void find_in_block(finding *c, const sf_block *block)
 {
     c->nproducts = 0;

@@ -7,8 +7,8 @@
 
 typedef struct sf_scene {
     const sf_graph *graph;
-    /* By value: that which it is without being made: of the result of a barrier, the operand; of what a region is given, that. Else
-     * SF_NONE. */
+    /* By value: the value that it equals without computation: for the result of a barrier, the
+     * operand; for a region's argument, the value given to it. Else SF_NONE. */
     sf_value *source;
     sf_value *same;     /* by value: the first that is made by the same ops from the same values */
     uint32_t *block_of; /* by node: the number of its block */

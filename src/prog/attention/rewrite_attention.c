@@ -1,5 +1,5 @@
-/* The graph node by node, with one op in the place of the product that ends the forward pass, and one in that of the first of the
- * backward pass; what nobody needs then is left out. */
+/* Copies the graph node by node, with one op in place of the product that ends the forward pass,
+ * and one in place of the first product of the backward pass. Unused nodes are dropped. */
 #include <string.h>
 
 #include "ir/clone.h"
@@ -15,7 +15,7 @@ typedef struct rewriting {
     sf_block *at; /* where nodes are added */
     sf_regraph *out;
     sf_arena scratch;
-    sf_value *map;    /* by value of the graph: what stands for it, or SF_NONE */
+    sf_value *map;    /* by value of the graph: its replacement, or SF_NONE */
     bool *is_used;    /* likewise */
     bool *keeps;      /* by node: it stays */
     found **forward;  /* by node: which it ends, */
@@ -39,8 +39,8 @@ static void use_found(rewriting *r, found *f, bool backward)
     f->is_gradient_used = true;
 }
 
-/* Others wait at a collective, whether or not what it makes is needed here: groups of a pipeline have one together for a result that
- * only some of them read. */
+/* Other ranks wait at a collective, even if its result is not needed here: pipeline ranks have one
+ * in common for a result that only some of them read. */
 static bool meets_others(const sf_graph *graph, const sf_node *node)
 {
     for (uint32_t b = 0; b < node->nregions; b++)
@@ -58,7 +58,8 @@ static bool is_needed(const rewriting *r, const sf_node *node)
     return needed;
 }
 
-/* From the results of a block back; what loops and branches carry is taken to be needed. */
+/* Walks back from the results of a block; all values that loops and branches carry count as
+ * needed. */
 static void find_used(rewriting *r, const sf_block *block)
 {
     for (uint32_t i = 0; i < block->nresults; i++)
@@ -211,7 +212,7 @@ static bool add_form(void *context, const sf_node *node, sf_block *to)
     return true;
 }
 
-/* Nodes that are left out and lead to one that an op stands for are computed by that op. */
+/* Nodes that are dropped and lead to one that an op replaces count as computed by that op. */
 static void give_to_op(const rewriting *r, const sf_node *node, uint32_t op)
 {
     for (uint32_t o = 0; o < node->noperands; o++) {
@@ -271,7 +272,7 @@ void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_regr
         mark_found(&r);
     while (drop_one(&r));
     if (r.count > 0) {
-        enum { MOST_MADE = 17 }; /* two ops, transposes before and behind them, and conversions */
+        enum { MOST_MADE = 17 }; /* two ops, transposes before and after them, and conversions */
         sf_regraph_begin(graph, MOST_MADE * r.count, out);
         r.to = out->graph;
         r.map = out->values;

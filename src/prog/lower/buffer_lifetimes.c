@@ -18,7 +18,7 @@ static void live_until(sf_buffer *buffer, uint32_t from, uint32_t to)
         buffer->last = to;
 }
 
-/* A copy that fills the whole buffer: what stood there since the last use did not matter. */
+/* A copy that fills the whole buffer: its content since the last use is dead. */
 static void add_gap(sf_program *p, uint32_t index, const sf_view *out)
 {
     sf_buffer *buffer = &p->buffers[out->buffer];
@@ -32,7 +32,7 @@ static void add_gap(sf_program *p, uint32_t index, const sf_view *out)
     buffer->gaps = gaps;
 }
 
-/* What is lent is there before the first instruction and after the last. */
+/* A lent buffer lives before the first instruction and after the last. */
 static void begin_life(const sf_program *p, sf_buffer *buffer)
 {
     buffer->first = buffer->is_lent && p->ninsts > 0 ? 0 : SF_NONE;

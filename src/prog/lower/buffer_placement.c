@@ -1,9 +1,11 @@
-/* The places of buffers in the arena: by their lives, the largest first, each as low as those before it let it.
+/* The offsets of buffers in the arena: by their lives, the largest first, each at the lowest free
+ * offset.
  *
- * A tree over time tells what is free. A node of it stands for a span of time, its children for the halves. A life is the few nodes whose
- * spans it fills, as large as they come; those above them it only touches. Each node has the rooms that nothing takes that fills its
- * span, and those that nothing takes that touches it. What lives as long as some nodes fits where the second kind of these and the first
- * kind of all above them have room. */
+ * A tree over time records free memory. A node covers a span of time, its children the halves. A
+ * life is the few largest nodes whose spans it fills; their ancestors it only touches. Each node
+ * has the memory that no buffer takes that fills its span, and the memory that no buffer takes that
+ * touches it. A buffer fits where its life's nodes have free memory of the second kind and all
+ * their ancestors have free memory of the first kind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +32,7 @@ typedef struct room {
     int64_t from, to;
 } room;
 
-/* What is free, by offset; the last has no end. None: all is. */
+/* Free ranges, by offset; the last has no end. Empty list: all is free. */
 typedef struct rooms {
     room *at;
     size_t count, capacity;
@@ -38,7 +40,7 @@ typedef struct rooms {
     int64_t bytes, floor; /* and no room below the floor has so many bytes */
 } rooms;
 
-/* The first that ends behind the offset. */
+/* The first range that ends after the offset. */
 static size_t find_room(rooms *r, int64_t offset)
 {
     size_t low = 0, high = r->count - 1;
@@ -104,7 +106,7 @@ static void take_room(rooms *r, int64_t from, int64_t to, sf_arena *scratch)
 }
 
 typedef struct span {
-    rooms filled, touched; /* what is free of what fills the span, and of what touches it */
+    rooms filled, touched; /* free of buffers that fill the span, and of buffers that touch it */
 } span;
 
 /* A node of the tree in a life. */
@@ -115,11 +117,12 @@ typedef struct visit {
 
 typedef struct standing {
     const sf_program *p;
-    uint32_t *
-        ranks; /* of instructions: how many at which a life begins are behind the first of those, up to there */
+    /* of instructions: how many instructions that begin a life lie between the first of those
+     * and there */
+    uint32_t *ranks;
     span *spans;    /* the root is 1, the children of i are 2 i and 2 i + 1 */
     uint32_t width; /* of the root */
-    visit *visits;  /* of the life at hand */
+    visit *visits;  /* of the current life */
     size_t nvisits, capacity;
     sf_arena *scratch;
 } standing;
@@ -149,7 +152,7 @@ static uint32_t part_count(const sf_buffer *b)
     return b->ngaps + 1;
 }
 
-/* Results stay until behind the last instruction. */
+/* Results live until after the last instruction. */
 static part part_of(const sf_program *p, const sf_buffer *b, uint32_t i)
 {
     uint32_t end = b->is_result ? (uint32_t)p->ninsts : b->last;
@@ -157,7 +160,8 @@ static part part_of(const sf_program *p, const sf_buffer *b, uint32_t i)
                   i < b->ngaps ? b->gaps[i].first - 1 : end};
 }
 
-/* Two lives meet where one of them begins, or nowhere: other times need not be told apart. */
+/* Two lives overlap at the begin of one of them, or not at all: other times need not be
+ * distinguished. */
 static void open_standing(standing *s, const placed *list, size_t count)
 {
     const sf_program *p = s->p;

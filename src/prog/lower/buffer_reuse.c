@@ -1,8 +1,8 @@
-/* Memory that is written over: the next value of an argument goes into its place, and a tensor that an
- * instruction changes, and that nobody needs as it was, is changed where it stands. */
+/* Memory that is written over: the next value of an argument replaces it in its buffer, and a
+ * tensor that an instruction changes, and that has no other reader, is changed in place. */
 #include "prog/lower/lowering.h"
 
-/* What stands for the buffer now. */
+/* The buffer that replaces this one. */
 static uint32_t renamed_buffer(const lowering *l, uint32_t buffer)
 {
     while (l->renamed[buffer] != buffer)
@@ -10,7 +10,7 @@ static uint32_t renamed_buffer(const lowering *l, uint32_t buffer)
     return buffer;
 }
 
-/* All instructions, and all results, speak of what stands for the buffers. */
+/* Replaces renamed buffers in all instructions and results. */
 static void apply_names(lowering *l)
 {
     sf_program *p = l->program;
@@ -69,7 +69,7 @@ static bool can_change(const lowering *l, const sf_inst *inst, uint32_t index)
     return reads == 1 && sf_view_fills(l->program, &inst->in[index]);
 }
 
-/* The instruction can write `to` where `from` stands. */
+/* The instruction can write `to` in the memory of `from`. */
 static bool is_in_step(const lowering *l, const sf_inst *inst, uint32_t from, uint32_t to)
 {
     if (inst->kind == SF_INST_LOOP)
@@ -94,8 +94,8 @@ static bool may_overwrite(const lowering *l, uint32_t argument, const sf_view *n
     return last <= when || is_in_step(l, &p->insts[when], argument, next->buffer);
 }
 
-/* A copy at the end of the run into the storage of the argument. What it reads is not an argument that is
- * still to change: keep_old_values copied that. */
+/* A copy at the end of the run into the buffer of the argument. Its source is not an argument that
+ * is still to change: keep_old_values copied that. */
 static void copy_at_end(lowering *l, uint32_t argument, uint32_t result)
 {
     sf_program *p = l->program;
@@ -158,8 +158,8 @@ void update_in_place(lowering *l)
 
 /* Operands */
 
-/* The same, of what may be changed: results are read for ever; so is what is sent to another group of a pipeline, which may come to it
- * late, and only after what would be made in its place. */
+/* The same, of buffers that may be changed. Results have readers after the run; a value that is
+ * sent to another pipeline rank may arrive late, after its replacement would be made. */
 static uint32_t *last_readers_before_change(lowering *l)
 {
     const sf_program *p = l->program;
@@ -241,7 +241,7 @@ void reuse_in_loops(lowering *l)
                     l->renamed[from] != from || !can_stand_over(l, inst, k, j))
                     continue;
                 writes[from] = writes[to] =
-                    2; /* neither stands for another, or is stood for, again */
+                    2; /* neither replaces another buffer or is replaced by one */
                 l->renamed[to] = from;
                 break;
             }

@@ -5,7 +5,7 @@
 #include "ir/clone.h"
 #include "op/slots.h"
 
-/* What nodes are */
+/* Kinds of nodes */
 
 bool join_of(const sf_graph *graph, const sf_node *node, join *out)
 {
@@ -173,8 +173,8 @@ int cut_dims_of(const cutting *c, sf_value value, int dim, int *first)
     return count;
 }
 
-/* Hands on what is between rows: blocks of part of a dimension of `from`, to dimension map[d] of `to`; along that of halves
- * that take turns, `twice` as large there, or else here. */
+/* Propagates cuts of rows: blocks of part of a dimension of `from`, to dimension map[d] of `to`; if
+ * halves alternate element by element, `twice` as large there, or else here. */
 static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map, const join *j,
                       bool twice)
 {
@@ -263,8 +263,9 @@ static part part_of_maker(const cutting *c, sf_value value)
     return node ? c->parts[node->id] : PART_NONE;
 }
 
-/* A concatenation is made by the loop that computes both halves, where nobody else needs these; what is padded, by those that
- * read it, where all are loops. `plain`: by value, how many element-wise ops read it. */
+/* The loop that computes both halves makes a concatenation, if these have no other reader; the
+ * loops that read a padded tensor make it, if all readers are loops. `plain`: by value, how many
+ * element-wise ops read it. */
 static bool join_pays(const cutting *c, const sf_node *node, const uint32_t *plain)
 {
     if (sf_is(node, SF_OP_PAD))
@@ -329,7 +330,7 @@ static void begin_at_joins(cutting *c)
     }
 }
 
-/* What has dimensions in other blocks after all, since those of two sides did not go together, is computed as it was. */
+/* A value whose cuts from two sides turned out incompatible keeps its dimensions. */
 
 /* Dimension d of a is cut as e of b is, halves apart. */
 static bool has_same_cuts(const cutting *c, sf_value a, int d, sf_value b, int e, const join *j)
@@ -364,7 +365,7 @@ static bool agrees(const cutting *c, const sf_node *node)
     return true;
 }
 
-/* What only the join needs, and is computed by element-wise ops, a few of them. */
+/* A value that only the join needs, computed by a few element-wise ops. */
 static void absorb(cutting *c, sf_value value, int most)
 {
     const sf_node *node = sf_maker(c->graph, value);

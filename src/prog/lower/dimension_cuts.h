@@ -1,20 +1,20 @@
 /* Where dimensions of values are cut, so that ops of loops on both sides of a reshape have the same ones.
  *
- * The elements of a tensor, in order, fall into blocks: of f32[64,8,16], blocks of 16 and of 128. A reshape to f32[64,128] keeps
- * only those of 128. What is computed from either can be computed as f32[64,8,16]. So the blocks of a value are handed on to
- * all values that ops of loops compute from it, or it from them: along the same dimensions by element-wise ops, by
- * broadcasts, and by reductions along those that stay; and as they are by reshapes. What comes from elsewhere, an argument, a
- * product, is only read in other blocks than it is written in, which takes nothing.
+ * The elements of a tensor, in order, fall into blocks: of f32[64,8,16], blocks of 16 and of 128. A
+ * reshape to f32[64,128] keeps only those of 128. A value computed from either can be computed as
+ * f32[64,8,16]. So the blocks of a value propagate to all values that ops of loops compute from it,
+ * or it from them: along the same dimensions by element-wise ops, by broadcasts, and by reductions
+ * along those that stay; and as they are by reshapes. An argument or the result of a product is
+ * read in other blocks than it is written in, at no cost.
  *
  * Two halves that become one dimension, by a concatenation, or by padding with as much as there is, are blocks as well; where a
- * pad is between elements, blocks of two.
- */
+ * pad is between elements, blocks of two. */
 #ifndef SF_PROG_LOWER_DIMENSION_CUTS_H
 #define SF_PROG_LOWER_DIMENSION_CUTS_H
 
 #include "prog/lower/lowering.h"
 
-/* What a node is to loops. */
+/* The kind of a node, for loops. */
 typedef enum part {
     PART_NONE,
     PART_POINTWISE,
@@ -57,7 +57,7 @@ bool linked_dims(const sf_graph *graph, const sf_node *node, part kind, uint32_t
 /* A join: along which dimension, and in which half each operand is. Of a pad only the first is in one. */
 typedef struct join {
     int dim, nparts;
-    bool alternates; /* halves are not one behind the other, but take turns element by element */
+    bool alternates; /* the halves alternate element by element, instead of following each other */
     int half[2];
 } join;
 bool join_of(const sf_graph *graph, const sf_node *node, join *out);

@@ -1,23 +1,22 @@
 /* Forms of nodes with which less is read or stored, for a target that wants few passes.
  *
- * The gradient of a bias is a sum over images and pixels, and a norm beside it has sums over pixels of the same numbers: loops
- * of two kinds, each of which reads all of them. Where there is such a sum beside it, the other is first taken over the same
- * dimensions, in the same loop, and what is left of it is small.
+ * The gradient of a bias is a sum over images and pixels, and a norm beside it has sums over pixels
+ * of the same numbers: loops of two kinds, each of which reads all of them. If there is such a sum,
+ * the other is first taken over the same dimensions, in the same loop; the remaining sum is small.
  *
  *     reduce(x, images and pixels)               reduce(reduce(x, pixels), images)
  *
- * And where the gradient of a maximum asks whether a number was above the other, what the maximum made tells as well. That
- * stands in memory, if a product reads it, so the number itself need not.
+ * The gradient of a maximum compares its operands; the result of the maximum gives the same answer.
+ * The result is in memory if a product reads it, so the operand need not be.
  *
- *     compare(x > c), beside y = maximum(x, c)   compare(y > c)
- */
+ *     compare(x > c), beside y = maximum(x, c)   compare(y > c) */
 #include <string.h>
 
 #include "ir/clone.h"
 #include "op/slots.h"
 #include "prog/lower/lowering.h"
 
-enum { NEAR_OPS = 3 }; /* between a sum and what it has in common with another */
+enum { NEAR_OPS = 3 }; /* between a sum and a value that another sum reads, too */
 
 typedef struct folding {
     const sf_graph *graph;
@@ -76,7 +75,8 @@ static bool is_marked(folding *f, sf_value value, uint32_t mark)
     return f->seen[value] == mark;
 }
 
-/* A sum over some of the dimensions, of them not the first, of what is computed from the same; NULL where there is none. */
+/* A sum of values computed from the same operands, over some of the dimensions but not the first;
+ * NULL if there is none. */
 static const sf_node *find_beside(folding *f, const sf_node *node)
 {
     const sf_type *shape = sf_type_of(f->graph, node->operands[0]);
@@ -121,7 +121,7 @@ static void add_in_alternation(sf_regraph *out, const sf_graph *graph, const sf_
 
 /* Masks */
 
-/* What a reshape is of. */
+/* The operand of a reshape. */
 static sf_value behind_one(const sf_graph *graph, sf_value value)
 {
     const sf_node *node = sf_maker(graph, value);
@@ -159,8 +159,8 @@ static int count_sources(const sf_graph *graph, sf_value value, int depth, sf_va
     return count;
 }
 
-/* Whether a number need not stand in memory if it is not compared: it would be computed again from as much as it is itself, or
- * only the comparison and the maximum read it. */
+/* Whether a value need not be stored if it is not compared: recomputing it reads no more memory
+ * than the value takes, or only the comparison and the maximum read it. */
 static bool can_go(const sf_graph *graph, sf_value value, const uint32_t *readers)
 {
     enum { DEEP = 12 };
@@ -171,15 +171,15 @@ static bool can_go(const sf_graph *graph, sf_value value, const uint32_t *reader
                                              : readers[value] == 2);
 }
 
-/* What maxima are taken of, by value; what else than loops reads, by value; and how many nodes do. */
+/* Operands of maxima, by value; readers that are no loops, by value; and numbers of readers. */
 typedef struct masking {
     const sf_node **maxima;
     bool *stands;
     uint32_t *readers;
 } masking;
 
-/* The maximum of the same two, of which something else than a loop has a use, so that it stands in memory; NULL where there is
- * none. */
+/* The maximum of the same two, with a reader that is no loop, so that it is in memory; NULL if
+ * there is none. */
 static const sf_node *find_maximum(const sf_graph *graph, const sf_node *node, const masking *m)
 {
     if (!sf_is(node, SF_OP_COMPARE) || node->attrs[SF_COMPARE_TYPE] ||

@@ -147,7 +147,7 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
     if (low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && at == LEVEL_FULL &&
         (!low->has_view || l->made[low->view->buffer] >= b->c->inst)) {
         if (!*noted_register(b, base, OWN))
-            add_op(b, sf_maker(l->graph, base), at); /* of another loop, computed again */
+            add_op(b, sf_maker(l->graph, base), at); /* of another loop, recomputed */
         return register_of(b, base);
     }
     if (maker && sf_is(maker, SF_OP_CONSTANT) && maker->attrs[0]->dense.splat) {
@@ -232,7 +232,7 @@ static void add_op(builder *b, const sf_node *node, level at)
         operands[0] = step.dst;
         operands[1] = operands[2];
     }
-    /* Comparisons and IS_FINITE take the class of what they look at. */
+    /* Comparisons and IS_FINITE take the class of their operands. */
     if (sf_is(node, SF_OP_COMPARE) || sf_is(node, SF_OP_IS_FINITE))
         step.class = sf_vclass_of(from);
     step.a = operands[0];
@@ -300,8 +300,8 @@ static void add_store(builder *b, sf_value value)
     add_loop_step(b, step);
 }
 
-/* Constants are set once, before the first tile, so their registers are theirs alone; the others are
- * taken again after their last use. */
+/* Constants are set once, before the first tile, so their registers are reserved; other registers
+ * are reused after their last read. */
 static void assign_registers(builder *b, sf_loop *loop)
 {
     sf_arena *scratch = &b->l->scratch;

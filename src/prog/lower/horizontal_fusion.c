@@ -1,26 +1,27 @@
-/* Small loops beside each other, for a target that launches those as one (prog/fused_launch.h).
+/* Small loops next to each other, for a target that launches those as one (prog/fused_launch.h).
  *
- * All other instructions stay in their order. A small loop is held back until somebody needs what it makes, or until the end;
- * when one has to go, all go along that are ready and that somebody needs, those whose turn would come later, too. So what is
- * made from arguments stands at the beginning, updates stand at the end, and what has its place between two others
- * stays there. Before the end, little is moved ahead, and little is held back: what that keeps in memory is no more.
- */
+ * All other instructions keep their order. A small loop is held back until an instruction needs its
+ * result, or until the end; when one has to be emitted, all ready loops whose results are needed
+ * are emitted with it, also those from later in the list. So loops over arguments come first,
+ * updates come last, and a loop whose place is between two others stays there. Few bytes may live
+ * longer because loops are emitted early or late (MOST_KEPT). */
 #include "prog/edit_program.h"
 #include "prog/fused_launch.h"
 #include "prog/instruction_deps.h"
 #include "prog/lower/lowering.h"
 
-/* Bytes of the arena that loops read which are held back, and as many that those write which were moved ahead: what lives longer for
- * it. */
+/* Most bytes of the arena that live longer because their readers are held back, and as many because
+ * their writers are emitted early. */
 enum { MOST_KEPT = 16 << 20 };
 
 typedef struct bringing {
     sf_program *p;
     sf_deps deps;
     uint32_t *waits;        /* by instruction: those before it that have not been taken */
-    uint32_t *first, *then; /* by instruction: those behind it, as `deps` has those before it */
+    uint32_t *first, *then; /* by instruction: its dependents, as `deps` has its dependencies */
     bool *is_small, *is_done;
-    bool *follows_beside;     /* what it touches may be on its way: it does not go ahead */
+    /* a collective or copy on its data may be in flight: it is not moved ahead */
+    bool *follows_beside;
     uint32_t *ready, *others; /* small loops that nothing is before, taken ones among them */
     uint32_t nready;
     int64_t held, ahead;
@@ -43,7 +44,7 @@ static int64_t arena_bytes(const bringing *b, const sf_view *views, uint32_t cou
     return bytes;
 }
 
-/* What lives longer because the loop is held back, or because it went ahead. */
+/* Bytes that live longer because the loop is held back, or because it was moved ahead. */
 static int64_t held_by(const bringing *b, uint32_t index)
 {
     return arena_bytes(b, b->p->insts[index].in, b->p->insts[index].nin);
@@ -90,7 +91,7 @@ static void take(bringing *b, uint32_t index)
     }
 }
 
-/* Whether a small loop that is ready goes along with those before instruction `now`. */
+/* Whether a small loop that is ready is emitted with those before instruction `now`. */
 static bool goes_along(bringing *b, uint32_t index, uint32_t now, bool ends_too)
 {
     if (!is_needed(b, index) && !ends_too)
@@ -105,7 +106,8 @@ static bool goes_along(bringing *b, uint32_t index, uint32_t now, bool ends_too)
     return true;
 }
 
-/* Takes those that are ready now; what gets ready thereby is of the next round. Returns whether there were any. */
+/* Emits those that are ready now; loops that become ready thereby are for the next round. Returns
+ * whether there were any. */
 static bool take_round(bringing *b, uint32_t now, bool ends_too)
 {
     uint32_t count = b->nready, *round = b->ready;

@@ -2,17 +2,17 @@
 
 #include "prog/lower/lowering.h"
 
-/* The order of the text is a good one, except that it leaves all updates to the end, with every gradient
- * alive. So the text's order is kept, but an instruction is taken as soon as it is ready when it frees at
- * least as much as it needs. A new value of an argument needs nothing once nobody else will read the old
- * one, because it then goes into its place.
+/* The order of the text is a good one, except that it leaves all updates to the end, with every
+ * gradient alive. So the text's order is kept, but an instruction is taken as soon as it is ready
+ * when it frees at least as much as it needs. A new value of an argument needs no memory once the
+ * old one has no other reader, because it replaces it in place.
  *
- * Collectives stay in the order of the text, which is the same on all ranks: in another order the ranks
- * would wait for each other. One that is taken is on its way; what it makes is there when it lands, which
- * is when so many others, of so many bytes, have been taken after it as the target says, or when the text wants
- * something of it, and not before those that were taken earlier. So there is something to compute while it is
- * on its way, and something on its way while there is something to compute. A gather, which is ready long before its
- * turn, is taken when somebody waits for the one before it. */
+ * Collectives stay in the order of the text, which is the same on all ranks: in another order the
+ * ranks would wait for each other. A collective that is taken is in flight. It completes when the
+ * target's number of later collectives, and of their bytes, have been taken, or when the next
+ * instruction of the text needs its result, and not before earlier collectives. So communication
+ * and computation overlap. A gather, which is ready long before its result is needed, is taken when
+ * an instruction waits for the gather before it. */
 
 /* Bytes of a few numbers: they can wait in memory for nothing. */
 enum { SMALL = 64 };
@@ -21,17 +21,17 @@ typedef struct order {
     lowering *l;
     sf_program *p;
     uint32_t *waits;     /* by instruction: inputs not yet made */
-    uint32_t *readers;   /* by buffer: instructions that have still to read it */
+    uint32_t *readers;   /* by buffer: instructions that have not read it yet */
     uint32_t *becomes;   /* by buffer: the argument's buffer that it replaces, or SF_NONE */
     uint32_t *successor; /* by buffer of an argument: the instruction that makes its next value */
     uint32_t *heads, *next, *who; /* by buffer: list of the instructions that read it */
     const bool **is_first;        /* by instruction and input: none before it reads the buffer */
     bool *done;
     uint32_t turn;    /* the first collective that is not done, or the end */
-    uint32_t *flight; /* collectives that were taken, in order; the first `landed` have landed */
+    uint32_t *flight; /* collectives that were taken, in order; the first `landed` are complete */
     uint32_t ntaken, nlanded;
-    int64_t after;   /* bytes of those that were taken after the first that has not landed */
-    uint32_t *gains; /* what take_with_gains took: its work list */
+    int64_t after;   /* bytes of those that were taken after the first that is not complete */
+    uint32_t *gains; /* instructions that take_with_gains took: its work list */
     sf_inst *ordered;
     uint32_t *position; /* by old index */
     uint32_t count;
@@ -53,7 +53,7 @@ static void find_first_reads(order *o, size_t links)
     }
 }
 
-/* Lists the readers of every buffer, and counts what every instruction waits for. */
+/* Lists the readers of every buffer, and counts the dependencies of every instruction. */
 static void link_readers(order *o)
 {
     size_t links = 0, used = 0;
@@ -101,8 +101,7 @@ static bool reads(const order *o, uint32_t index, uint32_t buffer)
     return false;
 }
 
-/* Bytes that the instruction frees, less those that it needs. A new value of an argument that others have
- * still to read would need a place until the end, and a copy: it is none, and waits for them. */
+/* Bytes that the instruction frees, less those that it needs. A new value of an argument that others have yet to read would need a place until the end, and a copy: it is none, and waits for them. */
 static int64_t gain_of(const order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
@@ -141,7 +140,7 @@ static void find_backward_turn(order *o)
         o->turn++;
 }
 
-/* What a collective sends or receives, whichever is more. */
+/* The bytes that a collective sends or receives, whichever is more. */
 static int64_t collective_bytes(const order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
@@ -153,7 +152,7 @@ static int64_t collective_bytes(const order *o, uint32_t index)
     return in > out ? in : out;
 }
 
-/* What the instruction makes is there. */
+/* Marks the instruction's results as made. */
 static void give_results(order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
@@ -179,7 +178,8 @@ static void take_inst(order *o, uint32_t index)
     o->flight[o->ntaken++] = index;
 }
 
-/* What became ready, or can now go into its place, because of the instruction just taken. */
+/* An instruction that became ready, or can now write in place, because of the instruction just
+ * taken. */
 static uint32_t next_gain(const order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
@@ -195,8 +195,8 @@ static uint32_t next_gain(const order *o, uint32_t index)
     return SF_NONE;
 }
 
-/* Takes what gains because of the instruction, which was taken or landed, then because of one of these,
- * and so on. */
+/* Takes instructions that became ready because of the instruction, which was taken or completed,
+ * then those that became ready because of these, and so on. */
 static void take_gains(order *o, uint32_t index)
 {
     uint32_t count = 0;
@@ -223,7 +223,8 @@ static void take_ahead(order *o)
     if (o->turn == o->p->ninsts || o->p->insts[o->turn].exchange->kind != SF_ALL_GATHER)
         return;
     const sf_inst *gather = &o->p->insts[o->turn];
-    for (uint32_t i = 0; i < gather->nin; i++) { /* a conversion, or a copy, of what it sends */
+    /* a conversion, or a copy, of the tensor that it sends */
+    for (uint32_t i = 0; i < gather->nin; i++) {
         uint32_t maker = o->l->made[gather->in[i].buffer];
         if (maker != ALWAYS && is_ready(o, maker) && o->p->insts[maker].kind == SF_INST_LOOP)
             take_inst(o, maker);
@@ -284,14 +285,15 @@ static int compare_starting(const void *a, const void *b)
     return (x->old > y->old) - (x->old < y->old);
 }
 
-/* A receive stands where it is first needed, so that nothing that waits for it has come before what is sent until then.
- * It needs nothing but a place: so it begins together with those that are received before it, beside what uses those. */
+/* A receive is placed where its result is first needed, so that no instruction that waits for it
+ * precedes the sends before it. It has no dependencies, so it begins together with the previous
+ * receives, beside the readers of those. */
 static void start_receives_early(order *o)
 {
     uint32_t count = o->count, *to = SF_ARRAY(&o->l->scratch, count, uint32_t);
     starting *list = SF_ARRAY(&o->l->scratch, count, starting);
     sf_inst *insts = SF_ARRAY(&o->p->arena, count, sf_inst);
-    uint32_t before = 0, last = 0; /* where receives begin, and where those at hand stand */
+    uint32_t before = 0, last = 0; /* where receives begin, and where the current ones are */
     for (uint32_t i = 0; i < count; i++) {
         bool receives = is_receive(&o->ordered[i]);
         list[i] = (starting){2 * i + 1, i};
@@ -321,7 +323,7 @@ static bool receives_any(const order *o)
     return false;
 }
 
-/* What was made, and by which instruction, is known by its new place. */
+/* Renumbers makers of values by the new order. */
 static void follow_order(const order *o)
 {
     lowering *l = o->l;

@@ -211,7 +211,7 @@ static int first_made(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Those of the operands that stand in memory. */
+/* Those of the operands that are in memory. */
 static sf_value *read_anyway(lowering *l, const sf_value *operands, size_t count, size_t *nread)
 {
     sf_value *read = SF_ARRAY(&l->scratch, count, sf_value);
@@ -225,8 +225,8 @@ static sf_value *read_anyway(lowering *l, const sf_value *operands, size_t count
     return read;
 }
 
-/* What nodes of the collection need from elsewhere stands in memory, or can be computed again. What was made
- * first comes first, so that the others can be computed from it. */
+/* Operands of the collection from outside are in memory, or can be recomputed. Earlier values come
+ * first, so that later ones can be computed from them. */
 static void reach_operands(collection *c)
 {
     lowering *l = c->l;
@@ -250,9 +250,8 @@ static void reach_operands(collection *c)
     }
 }
 
-/* Makes a cluster of what was collected. What its nodes need from elsewhere is made to stand in memory
- * first, which may need instructions of its own, and may take some of the collected into other
- * clusters. */
+/* Makes a cluster of the collection. Operands from outside are stored in memory first, which may
+ * need instructions of its own, and may move some of the collected nodes into other clusters. */
 static uint32_t close_collection(collection *c, const sf_node *node)
 {
     lowering *l = c->l;
@@ -284,7 +283,7 @@ static void collect_deferred(collection *c, sf_value value, int depth)
         c->nodes[c->count++] = node;
 }
 
-/* A new cluster over the shape of the value, which it loads or computes from what is deferred. */
+/* A new cluster over the shape of the value, which it loads or computes from deferred nodes. */
 static uint32_t cluster_over(lowering *l, sf_value value, const sf_node *node)
 {
     collection *c = SF_NEW(&l->scratch, collection);
@@ -325,7 +324,7 @@ static void add_sources(const lowering *l, const cluster *c, sf_value value, int
         out->list[out->count++] = base;
 }
 
-/* Whether the cluster reads most of what the value is computed from. */
+/* Whether the cluster reads most operands of the value. */
 static bool reads_most(const lowering *l, const cluster *c, sf_value value)
 {
     enum { DEEP = 16 };
@@ -341,7 +340,8 @@ static bool reads_most(const lowering *l, const cluster *c, sf_value value)
     return shared > 0 && 2 * shared >= wanted.count;
 }
 
-/* A loop that was made just before, and reads most of what the deferred value is computed from; NO_CLUSTER where there is none. */
+/* A loop that was made just before, and reads most operands of the deferred value; NO_CLUSTER if
+ * there is none. */
 static uint32_t cluster_beside(lowering *l, const sf_node *node)
 {
     enum { NEAR = 3 };
@@ -421,7 +421,7 @@ static bool split_for(cluster *c, const sf_node *node, const sf_type *type, redu
     int64_t columns = 1;
     if (where == EVERYWHERE)
         return true;
-    if (where == AT_START) { /* rows are what is reduced */
+    if (where == AT_START) { /* rows are reduced */
         split = c->rank - kept;
         for (int i = 0; i < c->rank; i++)
             order[i] = i;
@@ -443,7 +443,8 @@ static bool split_for(cluster *c, const sf_node *node, const sf_type *type, redu
 
 /* Beside another reduction */
 
-/* Whether the cluster reads the value from memory, or is not far from what does: it is of the cluster. */
+/* Whether the cluster reads the value from memory, or needs few ops to compute it from its
+ * operands: it belongs to the cluster. */
 static bool reads_value(const lowering *l, const cluster *c, sf_value value)
 {
     for (size_t i = 0; i < c->nnodes; i++)
@@ -453,7 +454,7 @@ static bool reads_value(const lowering *l, const cluster *c, sf_value value)
     return false;
 }
 
-/* Whether something large that the deferred value is computed from, or the value itself, is read by the cluster anyway. */
+/* Whether the cluster reads the value, or a large operand of the deferred value, in any case. */
 static bool shares_reads(const lowering *l, const cluster *c, sf_value value, int depth)
 {
     sf_value base = behind_reshapes(l, value);
@@ -468,8 +469,8 @@ static bool shares_reads(const lowering *l, const cluster *c, sf_value value, in
     return false;
 }
 
-/* A cluster with a reduction over the same columns, which reads what this one does, and can have it: what both read goes by
- * once. The latest such; NO_CLUSTER where there is none. */
+/* The latest cluster with a reduction over the same columns, which reads the same operands as this
+ * one and can take it in: shared operands are then read once. NO_CLUSTER if there is none. */
 static uint32_t sibling_of(lowering *l, const sf_node *node, reduced where, int kept)
 {
     enum { NEAR = 16, SHALLOW = 4 };

@@ -1,10 +1,10 @@
-/* What loops compute again, rather than that another stores it for them. */
+/* Values that a loop recomputes instead of loading them. */
 #include "prog/lower/lowering.h"
 
-/* A leaf of so small a share of what is read, a bias or one number a row, decides nothing. */
+/* An operand of so small a share of the bytes read, a bias or one number per row, is ignored. */
 enum { SMALL_SHARE = 16 };
 
-/* Bytes that stand in memory for it: what repeats elements takes no more than what it repeats. */
+/* Bytes in memory for it: a broadcast takes no more than its operand. */
 static int64_t standing_bytes(const lowering *l, sf_value value)
 {
     const sf_node *node;
@@ -66,8 +66,8 @@ bool recomputes(recomputed *a, sf_value value)
            a->bytes - a->bytes / SMALL_SHARE <= sf_type_bytes(sf_type_of(l->graph, base));
 }
 
-/* A value of several readers of which the given one, a few ops behind it, has little else: a loop that stores it need not store
- * what others compute from it. SF_NONE where there is none. */
+/* A value of several readers of which the given one, a few ops after it, reads little else: a loop
+ * that stores it need not store values that others compute from it. SF_NONE if there is none. */
 static sf_value source_of(recomputed *a, sf_value value)
 {
     enum { FEW = 3 };

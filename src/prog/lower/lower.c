@@ -21,7 +21,7 @@ static sf_view *contiguous_inputs(lowering *l, const sf_node *node, uint32_t nca
     return in;
 }
 
-/* What the op is, in memory of the program. */
+/* The op, in memory of the program. */
 static sf_op owned_op(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
@@ -35,8 +35,8 @@ static sf_op owned_op(lowering *l, const sf_node *node)
     return op;
 }
 
-/* Regions are copied into a graph of the program; what they use of the blocks around them are arguments of its
- * top block. */
+/* Regions are copied into a graph of the program; values of the enclosing blocks that they use are
+ * arguments of its top block. */
 static void own_regions(lowering *l, const sf_node *node, sf_call *call, const sf_value *captured)
 {
     sf_program *p = l->program;
@@ -113,8 +113,8 @@ static bool is_multiplied(const lowering *l, const sf_node *node)
                                  sf_type_of(l->graph, node->result)->dtype);
 }
 
-/* What nobody reads but a barrier stands in memory from there on, not only when that is read: a sum over turns, say, of which
- * each part would be kept until then. */
+/* A value that only a barrier reads is stored at the barrier, not when its result is read: else a
+ * sum over micro-batches, say, would keep each of its terms until then. */
 static void lower_barrier(lowering *l, const sf_node *node)
 {
     for (uint32_t i = 0; i < node->noperands; i++)
@@ -128,7 +128,7 @@ static void lower_node(lowering *l, const sf_node *node)
     if (passes_on(node))
         lower_barrier(l, node);
     if (sf_is(node, SF_OP_CONSTANT) || sf_is_view_op(node) || passes_on(node))
-        return; /* where it stands is found out when it is used */
+        return; /* its place is determined when it is used */
     if (cluster_pointwise(l, node) || cluster_reduce(l, node))
         return;
     if (sf_is(node, SF_OP_DOT_GENERAL) && is_multiplied(l, node))

@@ -58,14 +58,15 @@ static bool has_strides(const sf_view *view, const groups *g)
            one_stride(view, g->sum.count, g->sum.at, &stride);
 }
 
-/* Whether what is summed lies side by side. */
+/* Whether the summed dimensions are contiguous. */
 static bool sums_beside(const sf_view *view, const groups *g)
 {
     int64_t stride;
     return one_stride(view, g->sum.count, g->sum.at, &stride) && stride == 1;
 }
 
-/* The operand as a copy that was made for another product, where what is summed here lies side by side, too; or NULL. */
+/* A copy of the operand that was made for another product, in which the summed dimensions of this
+ * one are contiguous, too; or NULL. */
 static const sf_view *transposed_before(const lowering *l, const sf_node *node, int operand,
                                         const groups *g)
 {
@@ -73,7 +74,7 @@ static const sf_view *transposed_before(const lowering *l, const sf_node *node, 
     return view && sums_beside(view, g) && has_strides(view, g) ? view : NULL;
 }
 
-/* The operand as a copy that stands in the order batch, free, sum. */
+/* The operand as a copy in the order batch, free, sum. */
 static sf_view transposed_of(lowering *l, const sf_node *node, int operand, const groups *g)
 {
     const sf_view *before = transposed_before(l, node, operand, g);
@@ -102,8 +103,8 @@ static sf_view transposed_of(lowering *l, const sf_node *node, int operand, cons
     return out;
 }
 
-/* The operand with a stride for each of its groups, and what is summed side by side where the target wants that: as it is, or as a
- * copy. */
+/* The operand with a stride for each of its groups, with contiguous sums if the target needs that:
+ * as it is, or as a copy. */
 static sf_view matrix_of(lowering *l, const sf_node *node, int operand, const groups *g)
 {
     const sf_view *view = view_of(l, node->operands[operand]);
@@ -119,9 +120,10 @@ static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
     return size;
 }
 
-/* Units that round f32 want what is summed to lie side by side in one factor at least. Where it does in neither, one that was
- * turned before is taken, else, for a large product, one is turned: the smaller, or the second, which in the gradient of a weight is
- * what other weights were multiplied by as well. */
+/* Units that round f32 need the summed dimensions contiguous in at least one factor. If neither has
+ * them, a transposed copy that exists is used, or, for a large product, one factor is transposed:
+ * the smaller, or the second, which in the gradient of a weight is what other weights were
+ * multiplied by as well. */
 static void turn_one(lowering *l, const sf_node *node, const groups g[2], sf_view in[2])
 {
     double flops = 2 * (double)size_of(&in[0], g[0].sum.count, g[0].sum.at) *

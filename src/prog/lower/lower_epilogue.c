@@ -2,21 +2,21 @@
 
 #include "prog/lower/lowering.h"
 
-/* Epilogues: a loop that reads a product runs behind it, row block by row block, while that is in cache.
- * This is decided last, when the order is known and state is updated in place: a product moves to the
- * first instruction that reads it, if that is a loop that walks it row by row.
+/* Epilogues: a loop that reads a product runs after it, row block by row block, while the block is
+ * in cache. This is decided last, when the order is known and state is updated in place: a product
+ * moves to the first instruction that reads it, if that is a loop that walks it row by row.
  *
  *     i  dot  a b -> p                 j  dot a b -> x + loop x c -> x
  *     j  loop p c -> x
  *
- * Where it pays. The product is made in blocks as it was, so fusing gains what it saves in memory
- * traffic. It does so where the product can stand in the place of the loop's result: then one writing
- * and one reading of it do not leave the cache, and its buffer is gone. Where it needs a buffer of its
- * own, because others read it or because the loop only updates state or leaves sums, the one reading
- * that is saved is lost again on blocks of the operands that the loop drives out of the cache: measured,
- * no gain. A block of rows with few columns is smaller than a tile of a loop, which then
- * costs more. And a loop that folds rows keeps the product from being cut by columns, so there must be
- * rows enough for the threads. */
+ * When it pays. The product is made in the same blocks, so fusing only saves memory traffic. It
+ * does if the product can be stored in the buffer of the loop's result: then one write and one read
+ * of it do not leave the cache, and its buffer is gone. If it needs a buffer of its own, because
+ * others read it or because the loop only updates state or makes sums, the loop evicts blocks of
+ * the operands from the cache, which costs the read that is saved: measured, no gain. A block of
+ * rows with few columns is smaller than a tile of a loop, which then costs more. And a loop that
+ * folds rows keeps the product from being cut by columns, so there must be rows enough for the
+ * threads. */
 static bool epilogue_pays(const sf_target *target, const sf_inst *product, const sf_inst *inst,
                           const sf_loop *loop)
 {
@@ -72,7 +72,7 @@ static bool inst_writes(const sf_inst *inst, uint32_t buffer)
     return false;
 }
 
-/* Columns of the matrix that the instruction makes; 0 where its rows do not lie one behind the other. */
+/* Columns of the matrix that the instruction makes; 0 if its rows are not contiguous. */
 static int64_t columns_of(const sf_inst *inst)
 {
     if (inst->kind == SF_INST_DOT)
@@ -82,7 +82,7 @@ static int64_t columns_of(const sf_inst *inst)
     return plain && sf_view_is_contiguous(&inst->out[0]) ? conv->features : 0;
 }
 
-/* Something in the loop depends on what its rows are. */
+/* Some step of the loop depends on the row index. */
 static bool has_rows(const sf_loop *loop)
 {
     bool any = loop->whole_rows;
@@ -184,8 +184,8 @@ static int64_t live_when_waiting(const fusing *f, uint32_t i, uint32_t at)
     return bytes;
 }
 
-/* Whether product i can wait until the loop at j: what it reads is as it was, and the arena need not
- * grow for it. */
+/* Whether product i can wait until the loop at j: its operands are unchanged, and the arena need
+ * not grow for it. */
 static bool can_wait(const fusing *f, uint32_t i, uint32_t j)
 {
     const sf_inst *product = &f->p->insts[i];
@@ -238,8 +238,8 @@ static void merge_into_product(fusing *f, uint32_t i, uint32_t j, sf_loop *loop,
     f->into[i] = j;
 }
 
-/* The result of the loop in whose place the product can be made, or SF_NONE: of the same size, walked
- * in step, and not one that replaces what the instruction reads. */
+/* The result of the loop in whose buffer the product can be made, or SF_NONE: of the same size,
+ * indexed alike, and not one that replaces an operand of the instruction. */
 static uint32_t place_in_insts(const sf_program *p, const sf_inst *product, const sf_inst *inst,
                                const sf_loop *loop)
 {
@@ -277,7 +277,7 @@ static bool is_product_inst(const sf_inst *inst)
     return inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV;
 }
 
-/* Closes the gaps. A loop is never part of another, so what a product is part of stays. */
+/* Closes the gaps. A loop is never split, so the records of split products stay. */
 static void drop_products(const fusing *f)
 {
     sf_program *p = f->p;
@@ -306,7 +306,8 @@ void fuse_epilogues(lowering *l)
     for (size_t i = 0; i < p->ninsts; i++)
         f.into[i] = SF_NONE;
     count_live(&f);
-    for (uint32_t i = (uint32_t)p->ninsts; i-- > 0;) /* a loop behind several takes the last */
+    /* a loop after several products takes the last */
+    for (uint32_t i = (uint32_t)p->ninsts; i-- > 0;)
         if (is_product_inst(&p->insts[i]) && !p->insts[i].loop)
             fuse_product(&f, i);
     drop_products(&f);

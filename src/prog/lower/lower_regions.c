@@ -3,8 +3,8 @@
 #include "op/flops.h"
 #include "prog/lower/lowering.h"
 
-/* The values that are inside carry the node's mark; so do captured ones once they are found. What is given to a
- * region is captured, too: its arguments are no copies of it. */
+/* The values inside carry the node's mark; so do captured ones once they are found. Operands of the
+ * region count as captured, too: its arguments are no copies of them. */
 typedef struct capture {
     lowering *l;
     uint32_t mark;
@@ -54,14 +54,14 @@ typedef struct body {
     const sf_block *block;
 } body;
 
-/* The node's instruction while its bodies are made: what they need to know of it. */
+/* The node's instruction while its bodies are made: the fields that they need. */
 typedef struct outside {
     lowering *l;
     const sf_node *node;
     sf_inst inst;
     sf_value *captured;
     uint32_t nused;
-    const sf_value *used; /* what the regions use, constants among it */
+    const sf_value *used; /* values that the regions use, including constants */
 } outside;
 
 static void add_argument(body *b, int64_t bytes, uint32_t next)
@@ -106,8 +106,8 @@ static void set_body_arguments(body *b, const outside *o)
         add_argument(b, sf_type_bytes(sf_type_of(graph, b->block->results[i])), i);
 }
 
-/* Values of enclosing blocks are seen through views of this program while it is made, and are put back as
- * they were. A constant is made again instead: loops take it as a number. */
+/* Values of enclosing blocks are seen through views of this program while the body is made, and are
+ * restored afterwards. A constant is made once more instead: loops take it as a number. */
 static sf_program *lower_body(const outside *o, uint32_t index)
 {
     lowering *outer = o->l;
@@ -131,8 +131,7 @@ static sf_program *lower_body(const outside *o, uint32_t index)
     }
     set_body_arguments(&b, o);
     lower_block(&b.l, b.block);
-    for (uint32_t i = o->nused;
-         i-- > 0;) /* of what stands there twice, the first is the original */
+    for (uint32_t i = o->nused; i-- > 0;) /* of duplicates, the first is the original */
         outer->values[o->used[i]] = before[i];
     sf_arena_free(&b.l.scratch);
     return program;
@@ -202,7 +201,7 @@ static void set_outputs(outside *o, uint32_t index)
     inst->out[inst->nout++] = new_view(l, space, bytes, index, SF_NONE);
 }
 
-/* What is given to a region stands where it stands: its arguments are other names for it. */
+/* An operand of a region is not copied: the region's argument is another name for it. */
 static void name_given(lowering *l, const sf_node *node)
 {
     for (uint32_t r = 0; r < node->nregions; r++)

@@ -1,33 +1,33 @@
-/* A program while it is made: what the files behind sf_lower share.
+/* The state of a lowering, which the files of sf_lower share.
  *
  *     prepare_graph.c  other forms of the graph first: node_forms.c, and attention (prog/attention/)
  *     dimension_cuts.c     where dimensions are cut so that loops on both sides of a reshape have the same
  *     refine_dimensions.c    nodes with those dimensions
  *     fewer_passes.c    forms with which less is read or stored
  *     lower.c    node by node: which instruction it becomes
- *     value_places.c   where values stand: buffers, views, copies
+ *     value_places.c   where values are: buffers, views, copies
  *     loop_fusion.c  which element-wise ops and reductions run in one loop
- *     loop_recompute.c    what loops compute again
+ *     loop_recompute.c    values that loops recompute
  *     lower_dot.c      products: their operands and results as matrices
  *     vops.c     which vector op computes a node
  *     loop_domain.c     the domain of a loop
  *     fuse.c     from a cluster to the steps of its loop
  *     lower_regions.c     loops that stay and branches: their regions become programs
  *     instruction_order.c    the order of instructions, for a low peak of memory
- *     buffer_reuse.c    updates in place, and operands that are changed where they stand
- *     lower_epilogue.c which loops run behind a product, block by block
- *     horizontal_fusion.c small loops beside each other, that are launched as one
+ *     buffer_reuse.c    updates in place, and operands that are changed in place
+ *     lower_epilogue.c which loops run after a product, block by block
+ *     horizontal_fusion.c adjacent small loops, which are launched as one
  *     stream_events.c     events between streams
- *     buffer_lifetimes.c    the lives of buffers, and what stands in memory at a time
+ *     buffer_lifetimes.c    the lives of buffers, and the memory in use at a time
  *     buffer_placement.c    the places of buffers in the arena
  *
- * Instructions are appended in an order that is valid, so the index of an instruction is its time: a
- * cluster that stands at time t may take in an op only if everything else that op needs was made
- * before t. No cycle can arise.
+ * Instructions are appended in an order that is valid, so the index of an instruction is its time:
+ * a cluster of time t may take in an op only if all other operands of the op were made before t. No
+ * cycle can arise.
  *
- * Two recursions are in the nature of things: to stand in memory, a value may need a loop, and a loop needs its
- * operands to stand (value_places.c and loop_fusion.c); a block may hold blocks (lower.c and lower_regions.c).
- */
+ * Two recursions are inherent: to be in memory, a value may need a loop, and a loop needs its
+ * operands in memory (value_places.c and loop_fusion.c); a block may hold blocks (lower.c and
+ * lower_regions.c). */
 #ifndef SF_PROG_LOWER_LOWERING_H
 #define SF_PROG_LOWER_LOWERING_H
 
@@ -60,7 +60,7 @@ typedef struct cluster {
     size_t noutputs, output_capacity;
 } cluster;
 
-/* What is known about a value while lowering. */
+/* Facts about a value during lowering. */
 typedef struct lowered {
     sf_value same; /* an equal value that was lowered before, or itself */
     uint32_t cluster;
@@ -80,18 +80,18 @@ typedef struct lowering {
     sf_program *program;
     bool unplaced;
     bool rounds;     /* products of f32 may round their factors */
-    lowered *values; /* by value of the whole graph; regions share it with what encloses them */
+    lowered *values; /* by value of the whole graph; regions share it with enclosing blocks */
     uint32_t *marks; /* by value: the node, plus one, for whose regions it was found to be inside */
     uint32_t *readers; /* by value: the one node that reads it, or SF_NONE, or SEVERAL */
     cluster **clusters;
     size_t nclusters, cluster_capacity;
     uint32_t *made; /* by buffer: the instruction that fills it, or ALWAYS */
     size_t made_capacity;
-    uint32_t *renamed; /* by buffer: what stands for it, or itself: buffer_reuse.c */
+    uint32_t *renamed; /* by buffer: its replacement, or itself: buffer_reuse.c */
     size_t nrenamed;
     uint32_t *now; /* by instruction before lower_epilogue.c: where it is since */
     size_t nnow;
-    sf_value *inner; /* by value of the graph: what stands for it in the program's inner graph */
+    sf_value *inner; /* by value of the graph: its value in the program's inner graph */
     sf_arena scratch;
 } lowering;
 
@@ -99,23 +99,23 @@ typedef struct lowering {
 
 /* value_places.c */
 sf_value value_of(const lowering *l, sf_value value);
-const sf_view *view_of(lowering *l, sf_value value); /* makes it stand in memory if need be */
+const sf_view *view_of(lowering *l, sf_value value); /* stores it in memory if it is not there */
 bool peek_view(lowering *l, sf_value value,
-               sf_view *out);                  /* what view_of would give without a copy */
+               sf_view *out);                  /* the result of view_of, if that needs no copy */
 uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of these: */
 #define ALWAYS (SF_NONE - 1)                   /* an argument or a constant */
-#define NEEDS_COPY SF_NONE                     /* only a copy that is still to be made */
+#define NEEDS_COPY SF_NONE                     /* only a copy that is not made yet */
 uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst, sf_value value);
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
 void set_view(lowering *l, sf_value value, const sf_view *view);
 bool is_transposed(const lowering *l,
-                   sf_dtype dtype); /* by its target: what products want of factors */
+                   sf_dtype dtype); /* by its target: the type that products want of factors */
 sf_view copy_of(lowering *l, const sf_view *view, const sf_node *node); /* a contiguous copy */
 sf_view contiguous(lowering *l, sf_value value, const sf_node *node);   /* a copy if need be */
 sf_op op_of(lowering *l, const sf_node *node);
 void set_results(lowering *l, const sf_node *node, uint32_t inst); /* each in a buffer of its own */
 
-/* The node that makes the value, or NULL for what comes from outside of the block. */
+/* The node that makes the value, or NULL for a value from outside the block. */
 const sf_node *maker_of(const lowering *l, sf_value value);
 
 /* Barriers and annotations pass their operands on. */
@@ -142,26 +142,26 @@ void cluster_now(lowering *l, sf_value value);
 
 bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims);
 
-/* loop_recompute.c. Computing a value again, in the loop that needs it, beats storing and loading it when it is a few ops
- * away from what stands in memory anyway. */
+/* loop_recompute.c. To recompute a value, in the loop that needs it, is faster than storing and
+ * loading it if it is a few ops away from values that are in memory in any case. */
 typedef struct recomputed {
     lowering *l;
-    uint32_t inst; /* of the loop that would compute it: what it needs must be made before */
+    uint32_t inst; /* of the loop that would compute it: its operands must be made before */
     int rank;
     const int64_t *dims;
-    sf_value made[SF_MOST_RECOMPUTED]; /* what the loop would make on the way, once each */
+    sf_value made[SF_MOST_RECOMPUTED]; /* intermediate values in the loop, once each */
     int ops, functions;                /* that it takes */
-    int64_t bytes;                     /* of what it reads for that alone, and would keep alive */
+    int64_t bytes;                     /* of operands that it alone reads, and would keep alive */
     sf_value leaves[8];
     int nleaves;
-    const sf_value *read; /* what it reads anyway */
+    const sf_value *read; /* operands that it reads in any case */
     size_t nread;
 } recomputed;
 
-/* Whether a loop over this domain should compute the value of another loop again. */
+/* Whether a loop over this domain should recompute the value of another loop. */
 bool recomputes(recomputed *a, sf_value value);
 
-/* An operand from elsewhere: computed again, from what then stands in memory, or in memory itself. */
+/* An operand from elsewhere: recomputed from values in memory, or read from memory. */
 void reach_operand(recomputed *a, sf_value operand);
 
 /* How a value reaches a cluster: as one of its registers (level FULL or ROW; `expand`: a row register
@@ -192,8 +192,7 @@ void count_domain(sf_loop *loop, bool has_split);
 void order_insts(lowering *l);
 void update_in_place(lowering *l);
 void reuse_operands(lowering *l);
-void reuse_in_loops(
-    lowering *l); /* behind epilogues, which have a place for products in what loops make */
+void reuse_in_loops(lowering *l); /* after epilogues, which place products in results of loops */
 void fuse_epilogues(lowering *l);
 void bring_together(lowering *l);
 

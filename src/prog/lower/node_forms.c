@@ -1,12 +1,12 @@
-/* Forms of nodes that loops do better with. What a text takes by an index from each row of a large tensor, the logit of a label,
- * say, or puts there, its gradient, is an op of its own to it, with all of the tensor in memory before or behind it. And what is
- * the same for all rows, the scale of a norm, it may convert before it is spread over them, which would be a loop of its own that
- * the one over rows waits for.
+/* Forms of nodes that fuse better. A text takes one element per row of a large tensor by an index
+ * (the logit of a label), or adds to one (its gradient), in an op of its own, with the whole tensor
+ * in memory before or after it. And it converts a tensor that is the same for all rows, the scale
+ * of a norm, before it is broadcast, which would be a loop of its own that the one over rows waits
+ * for.
  *
  *     gather(convert(x), i)                      convert(gather(x, i))
  *     scatter(splat, i, u), with one u a row     select(counter == i, splat + u, splat)
- *     broadcast(convert(convert(x)))             convert(convert(broadcast(x)))
- */
+ *     broadcast(convert(convert(x)))             convert(convert(broadcast(x))) */
 #include "ir/clone.h"
 #include "op/indexing.h"
 #include "op/node_builder.h"
@@ -21,7 +21,8 @@ typedef struct forming {
 
 enum { MOST_MADE = 8, MOST_CONVERTS = 4 }; /* nodes in the place of one; converts that are moved */
 
-/* The convert behind which the gather can be: of a narrower type, of which it takes a part. */
+/* The convert that can be moved after the gather: from a narrower type, and the gather takes a part
+ * of it. */
 static const sf_node *convert_before(const sf_graph *graph, const sf_node *node)
 {
     if (!sf_is(node, SF_OP_GATHER))
@@ -132,8 +133,8 @@ static void add_scatter(forming *f, const sf_node *node)
         f->out, node, SF_OP_SELECT, 3, (sf_value[]){is_there, update, splat}, NULL, type);
 }
 
-/* Converts between a broadcast and the argument that they begin with, reshapes among them, where that takes no more bytes than what
- * they make. */
+/* Converts, and reshapes among them, between a broadcast and the argument that they begin with, if
+ * the broadcast takes no more bytes than their result. */
 typedef struct sunk {
     const sf_node *converts[MOST_CONVERTS]; /* the last one first */
     int nconverts;

@@ -1,6 +1,6 @@
-/* Lowering begins with other forms of the graph: what loops can do, then what the target has kernels for, then other dimensions of
- * what is left to loops. What is said of nodes and values is of the one that was
- * given. */
+/* Lowering first rewrites the graph: into forms that loops can compute, then into ops for which the
+ * target has kernels, then into other dimensions for the nodes in loops. The traces are of the
+ * nodes and values of the original graph. */
 #include "prog/attention/find_attention.h"
 #include "prog/lower/lowering.h"
 
@@ -38,7 +38,7 @@ static void rename_trace(const sf_graph *graph, const sf_regraph *found, const s
     }
 }
 
-/* The program of a graph in another form, told of as that of the graph. */
+/* The program of a graph in another form, with traces of the original graph. */
 static sf_program *lower_other(const sf_graph *graph, sf_regraph *other,
                                const sf_lower_options *options, lower_form *lower, sf_trace *trace)
 {

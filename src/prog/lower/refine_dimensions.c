@@ -1,12 +1,13 @@
-/* Nodes of loops with the dimensions that dimension_cuts.h finds, so that what a reshape stood between is one loop. A node of which
- * something is cut is made anew with all of its blocks as dimensions; who needs the value as it was has a reshape of it.
+/* Nodes of loops with the dimensions that dimension_cuts.h finds, so that nodes on both sides of a
+ * reshape are in one loop. A node with a cut dimension is replaced by one with all of its blocks as
+ * dimensions; readers that need the old dimensions read a reshape of it.
  *
  *     concatenate(a, b)                          select(counter == 0, broadcast(a), broadcast(b))
  *     pad(a, v), to twice as much                select(counter == half, broadcast(a), v)
  *
- * where the counter counts halves. What nobody else needs of a and b is computed there, in both halves: once more, from what
- * was loaded anyway, instead of being stored, loaded and stored again.
- */
+ * where the counter counts halves. Values that only a and b need are computed there, in both
+ * halves: twice, from operands that are loaded in any case, instead of being stored, loaded and
+ * stored. */
 #include "ir/clone.h"
 #include "op/slots.h"
 #include "prog/lower/dimension_cuts.h"
@@ -116,7 +117,8 @@ static sf_value make_fold(finer *f, const sf_node *node)
                fine_type(f, node->result, sf_type_of(f->graph, node->result)->dtype));
 }
 
-/* What a join has of an operand, in all of the result: dimension `half` of `shape` is not of the operand. */
+/* An operand of a join, in the shape of the result: dimension `half` of `shape` is not of the
+ * operand. */
 static sf_value widen(finer *f, sf_value value, const sf_type *shape, int half)
 {
     const sf_dense *dense = splat_of(f->graph, value);
@@ -262,7 +264,7 @@ sf_regraph find_finer(const sf_graph *graph)
         f.fine[v] = SF_NONE;
     make_all(&f);
     sf_regraph_end(graph, &out);
-    /* What stands in memory is the value that is computed, whoever reads it by other dimensions. */
+    /* The value in memory is the computed one; others read it through other dimensions. */
     for (sf_value v = 0; v < graph->nvalues; v++) {
         const sf_node *node = sf_maker(graph, v);
         if (node && f.fine[v] != SF_NONE && is_finer(&f, node) &&

@@ -1,11 +1,11 @@
-/* Events: who waits for whom.
+/* Events: which instruction waits for which.
  *
- * An instruction of another stream than the first begins when what stands before it in the list, on the first, is
- * done: it waits for the last of these. Until somebody waits for it, it is open. Whoever writes what an open one
- * reads or writes, or reads what it writes, waits for it; when that is done on the first stream, everybody
- * behind it is done with it, too. What a message sends would stand for ever, as nobody needs anything of it: whoever
- * waits for what is received waits for those that have arrived by then.
- */
+ * An instruction of another stream than the first begins when the preceding instructions of the
+ * first stream are done: it waits for the last of these. It is open until another instruction waits
+ * for it. An instruction that writes operands or results of an open one, or reads its results,
+ * waits for it; when that is done on the first stream, all later instructions need not wait. No
+ * instruction reads the result of a send, which would stay open for ever: an instruction that waits
+ * for a receive also waits for the sends that have arrived by then. */
 #include "prog/lower/lowering.h"
 #include "prog/split_instruction.h"
 
@@ -23,7 +23,7 @@ typedef struct syncing {
     touching **touched; /* by buffer */
     bool *open;         /* by instruction */
     uint32_t *waited; /* by stream: the instruction of the first that it has waited for, plus one */
-    size_t waits_capacity; /* of the instruction at hand */
+    size_t waits_capacity; /* of the current instruction */
     uint32_t **sent;       /* by place in the group: messages that were sent there, */
     uint32_t *nsent;       /* how many, */
     uint32_t *narrived;    /* and how many of them have been waited for */
@@ -61,7 +61,7 @@ static void note_sent(syncing *s, uint32_t index)
     s->nsent[to] = (uint32_t)count;
 }
 
-/* What has arrived when the message has come, on the first stream. */
+/* The messages that have arrived when this message has come, on the first stream. */
 static void wait_for_arrived(syncing *s, sf_inst *inst, const sf_exchange *received)
 {
     uint32_t *at = &s->narrived[received->from];

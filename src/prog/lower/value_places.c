@@ -1,4 +1,5 @@
-/* Where values stand: in buffers, as views of them, or nowhere until somebody needs them there. */
+/* Where values are: in buffers, as views of them, or in no memory until a reader needs them
+ * there. */
 #include <string.h>
 
 #include "op/slots.h"

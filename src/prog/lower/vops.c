@@ -1,4 +1,4 @@
-/* Which vector op, or fold, computes a node: what loops can do. */
+/* Which vector op, or fold, computes a node: the ops that loops support. */
 #include <string.h>
 
 #include "op/slots.h"

@@ -1,4 +1,5 @@
-/* What all kinds of communicators share: checks, groups, requests, the fold, and words for messages. */
+/* Common to all kinds of communicators: checks, groups, requests, the fold, and text for
+ * messages. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdalign.h>
@@ -17,7 +18,7 @@ struct timespec sf_comm_timespec(double deadline)
     return (struct timespec){.tv_sec = seconds, .tv_nsec = rest > 999999999 ? 999999999 : rest};
 }
 
-/* Seconds between two looks, and what may count of them. */
+/* Seconds between two looks, and how much of them counts at most. */
 #define LOOK 0.1
 #define MOST_LOOK 0.25
 
@@ -242,7 +243,7 @@ void sf_comm_differ(const sf_request *here, int rank, const sf_signature *there,
              here->sequence, group->count, group->comm->rank, ours, rank, theirs);
 }
 
-/* What one member holds of a part: the larger of its two sides. */
+/* The elements that one member holds of a part: the larger of its two sides. */
 static int64_t part_factor(sf_collective kind, int members)
 {
     const sf_collective_info *info = sf_collective_get(kind);
@@ -418,7 +419,7 @@ sf_status sf_comm_watch(const sf_comm *comm, double alone, bool (*ended)(void *c
     return SF_OK;
 }
 
-/* A run at a time, so that what is between two steps stays in the first cache. */
+/* A run at a time, so that intermediate values stay in the first cache. */
 enum { FOLD_BYTES = 8192 };
 
 void sf_comm_fold(const sf_combine *combine, const void *const *sources, int members, int segment,

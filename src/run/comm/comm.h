@@ -1,23 +1,22 @@
 /* Communicators: ranks that exchange tensors.
  *
- * A world has a number of ranks; each holds its own end, an sf_comm. Two kinds stand behind one
- * interface: `threads`, ranks as threads of one process, and `mpi`, any MPI. Collectives are started and
- * waited for; between the two they go on in the background, without help of the caller. All members of
- * a group start the same collectives of that group in the same order; collectives of different groups
- * may be in flight together, any number of them.
+ * A world has a number of ranks; each holds its own end, an sf_comm. Two kinds share one interface:
+ * `threads`, ranks as threads of one process, and `mpi`, any MPI. Collectives are started and
+ * waited for; in between they progress in the background, without help of the caller. All members
+ * of a group start the same collectives of that group in the same order; collectives of different
+ * groups may be in flight together, any number of them.
  *
  * The result of a reduction is the same, bit for bit, on every member, in every run, for either kind:
  * elements are combined in an order that depends on the size of the group and the number of elements
  * alone.
  *
- * Nothing waits for ever: whoever waits longer than the time limit, or learns that another rank has
- * failed, gets SF_EPEER and a message that names the rank and what it waited for. So it is when members
- * start different transfers as the same one of their group. After that the world is only good for being
- * freed; memory that was given to a transfer is the caller's again when its wait has returned.
+ * No call waits for ever: a rank that waits longer than the time limit, or learns that another rank
+ * has failed, gets SF_EPEER and a message that names the rank and the transfer. The same happens
+ * when members start different transfers as the same one of their group. After that the world can
+ * only be freed; memory of a transfer belongs to the caller once its wait has returned.
  *
  * An end, its groups and its requests are used by one thread at a time; only sf_comm_abort may be called
- * by any.
- */
+ * by any. */
 #ifndef SF_RUN_COMM_COMM_H
 #define SF_RUN_COMM_COMM_H
 
@@ -37,12 +36,13 @@ typedef struct sf_comm_options {
 sf_status sf_comm_threads_new(int size, const sf_comm_options *options, sf_diag *diag,
                               sf_comm **out);
 
-/* This process's end of MPI_COMM_WORLD; starts MPI if it is not started, which waits, within the limit, for
- * all processes. SF_EUNSUPPORTED, saying what to install, in a build without MPI. */
+/* This process's end of MPI_COMM_WORLD; starts MPI if it is not started, which waits, within the
+ * limit, for all processes. SF_EUNSUPPORTED in a build without MPI; the message names the package
+ * to install. */
 sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm **out);
 
-/* Sets what our transfers want of MPI where the environment says nothing about it. For programs that start
- * MPI themselves, before they do. */
+/* Sets the MPI parameters that transfers prefer, unless the environment sets them. For programs
+ * that start MPI themselves, before they do. */
 void sf_comm_mpi_prefer(void);
 
 /* Whether this process was started by mpirun or the like, and with how many ranks (0: no). */
@@ -61,40 +61,42 @@ bool sf_comm_same_host(const sf_comm *comm, int rank, int other);
 const char *sf_comm_kind(const sf_comm *comm);    /* "threads", "mpi" */
 bool sf_comm_is_one_process(const sf_comm *comm); /* so that its ranks see each other's memory */
 
-/* The group of these ranks, in this order, to which the caller belongs. Made once, then found again;
- * owned by the comm. Making one sends nothing: members need not ask at the same time. */
+/* The group of these ranks, in this order, to which the caller belongs. Made once, then found by
+ * later calls; owned by the comm. Making one sends nothing: members need not call at the same
+ * time. */
 sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *diag, sf_group **out);
 
-/* A group of two for messages from the one to the other, whose order is their own: what the group of the two does
- * together comes neither before nor behind them. */
+/* A group of two for messages from the one to the other, with an order of their own: collectives of
+ * the group of the two do not order with them. */
 sf_status sf_comm_pair(sf_comm *comm, int from, int to, sf_diag *diag, sf_group **out);
 int sf_comm_group_size(const sf_group *group);
 int sf_comm_group_place(const sf_group *group);
 const int *sf_comm_group_ranks(const sf_group *group);
 
-/* What each member brings and gets, in elements of a group of `size`:
+/* Operand and result of each member, in elements of a group of `size`:
  *
  *     all_reduce      in: count, out: count
  *     all_gather      in: count, out: size * count, by place
  *     reduce_scatter  in: size * count, out: count
  *     all_to_all      in: size * count, out: size * count: part p of `in` goes to place p
  *     broadcast       from place `from`; in (there) and out: count
- *     permute         in goes to place `to`, out comes from place `from`: count; below 0: to or from nobody, and
- *                     out stays as it is
- */
+ *     permute         in goes to place `to`, out comes from place `from`: count; below 0: to or
+ *                     from no place, and out is unchanged */
 
-/* One piece of memory that takes part. Where there is a block for each place, `stride` elements lie between the beginnings
- * of two of them: so a collective can be done in turns, some rows of each block at a time, and elements are combined in the
- * order in which they would be all at once. An all_reduce has such blocks, too: they are its segments, all of one size. */
+/* One range of memory that takes part. If there is a block for each place, `stride` elements lie
+ * between the beginnings of two of them: so a collective can be split, some rows of each block at a
+ * time, and elements are combined in the order in which a single collective would. An all_reduce
+ * has such blocks, too: they are its segments, all of one size. */
 typedef struct sf_transfer_part {
     const void *in;
     void *out; /* may be `in` for ALL_REDUCE and BROADCAST; else they do not overlap */
     int64_t count;
-    int64_t stride; /* 0: block lies behind block */
+    int64_t stride; /* 0: blocks are contiguous */
 } sf_transfer_part;
 
-/* Memory that is not the host's: what copies and combines elements there, of ranks of one process. Any thread calls these, for the
- * rank whose transfer has them; each returns when it is done, false where it failed. */
+/* Memory that is not the host's: the functions that copy and combine elements there, of ranks of
+ * one process. Any thread calls these, for the rank whose transfer has them; each returns when it
+ * is done, false if it failed. */
 typedef struct sf_transfer_memory {
     void *context;
     bool (*copy)(void *context, void *out, const void *in, int64_t bytes);
@@ -111,14 +113,14 @@ typedef struct sf_transfer {
     sf_monoid monoid; /* of reductions; bitwise ones not of floats, SECOND never */
     int to, from;
     int nparts;
-    const sf_transfer_part *parts; /* may be dropped after the start; what they point to may not */
+    const sf_transfer_part *parts; /* may be dropped after the start; the memory in it may not */
     const char *what;              /* for messages: "gradient of layer_0/attn/q/kernel"; borrowed */
     const sf_transfer_memory *memory; /* borrowed until it is done; NULL: the host's */
 } sf_transfer;
 
 typedef struct sf_request sf_request;
 
-/* Begins; never blocks on another rank. *out is to be waited for, once. */
+/* Begins; never blocks on another rank. The caller waits for *out once. */
 sf_status sf_comm_start(sf_group *group, const sf_transfer *transfer, sf_diag *diag,
                         sf_request **out);
 sf_status sf_comm_wait(sf_request *request, sf_diag *diag);
@@ -129,12 +131,13 @@ bool sf_comm_done(const sf_request *request); /* then waiting returns at once */
 /* Start and wait. */
 sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *diag);
 
-/* Waits, within the limit, for something that other ranks have a part in and no communicator knows of: until `ended` says so, which is asked
- * again and again. What it takes `alone`, in seconds, is added to the limit. SF_EPEER, with `what`, when the time is over. */
+/* Waits, within the limit, for an operation that other ranks take part in but no communicator
+ * manages: until `ended` returns true, which is polled. Its run time `alone`, in seconds, is added
+ * to the limit. SF_EPEER, with `what`, when the time is over. */
 sf_status sf_comm_watch(const sf_comm *comm, double alone, bool (*ended)(void *context),
                         void *context, const char *what, sf_diag *diag);
 
-/* Tells all ranks that this one gives up; their waits end with SF_EPEER and this reason. */
+/* Informs all ranks that this one gives up; their waits end with SF_EPEER and this reason. */
 void sf_comm_abort(sf_comm *comm, const char *why);
 
 #endif

@@ -1,17 +1,18 @@
-/* What comes after comm.h: the table of a kind, and what all kinds share.
+/* The backend of comm.h: the table of functions of a kind, and the state that all kinds share.
  *
- * comm.c checks, copies and counts transfers, finds groups and does what concerns nobody else; a kind
- * moves the data. A kind puts sf_comm first in its own struct, and sf_request first in its requests.
+ * comm.c checks, copies and counts transfers, finds groups and runs transfers within one rank; a
+ * kind moves the data. A kind puts sf_comm first in its own struct, and sf_request first in its
+ * requests.
  *
- * The order of a reduction is said here, once, so that no kind can differ from another. `count` elements
- * over n members fall into n segments, sf_comm_segment. Segment s of the result is
+ * The order of a reduction is defined here, once, for all kinds. `count` elements over n members
+ * fall into n segments, sf_comm_segment. Segment s of the result is
  *
  *     ((x[s+1] . x[s+2]) . x[s+3]) ... . x[s]        places modulo n, rounded after every step
  *
- * which is what a ring computes on its way, and what sf_comm_fold computes in one place.
+ * which is the order of a ring, and that of sf_comm_fold in one place.
  *
- * Memory is kept memory (base/mem.h): a guard of the caller must not free what other ranks look at.
- */
+ * Memory is kept memory (base/mem.h): a guard of the caller must not free memory that other ranks
+ * read. */
 #ifndef SF_RUN_COMM_COMM_BACKEND_H
 #define SF_RUN_COMM_COMM_BACKEND_H
 
@@ -37,7 +38,7 @@ typedef struct sf_comm_backend {
 
     void (*abort)(sf_comm *comm, const char *why);
 
-    /* The others learn that this rank has left; frees what the kind owns, and `comm`. */
+    /* Informs the others that this rank has left; frees the kind's resources, and `comm`. */
     void (*free)(sf_comm *comm);
 } sf_comm_backend;
 
@@ -47,7 +48,7 @@ struct sf_comm {
     double limit;
     sf_group *groups;      /* newest first */
     sf_request *requests;  /* started and not waited for */
-    const uint64_t *hosts; /* by rank: what tells the hosts apart; NULL: there is one */
+    const uint64_t *hosts; /* by rank: identifies its host; NULL: there is one */
 };
 
 struct sf_group {
@@ -74,7 +75,7 @@ struct sf_request {
     _Atomic double ended; /* set by the kind before it is done: when that was, of sf_now */
 };
 
-/* What must be equal on all members. No padding: compared and hashed as bytes. */
+/* Fields that must be equal on all members. No padding: compared and hashed as bytes. */
 typedef struct sf_signature {
     int32_t kind, dtype, monoid, nparts, from, zero;
     int64_t count;   /* of all parts */
@@ -88,7 +89,7 @@ enum { SF_COMM_TEXT = 256 };
 void sf_comm_describe(const sf_signature *signature, const char *what, char *text);
 void sf_comm_describe_request(const sf_request *request, char *text);
 
-/* What was expected here and what came from there, for a message. */
+/* The expected and the received signature, for a message. */
 void sf_comm_differ(const sf_request *here, int rank, const sf_signature *there, const char *what,
                     char *text, size_t room);
 
@@ -106,8 +107,8 @@ static inline int64_t sf_comm_stride(const sf_transfer_part *part)
     return part->stride > 0 ? part->stride : part->count;
 }
 
-/* Where segment `index` of an all_reduce among so many begins; that of their number, where segments lie one behind the
- * other, is its end. */
+/* Where segment `index` of an all_reduce among so many begins; that of their number, if segments
+ * are contiguous, is its end. */
 static inline int64_t sf_comm_segment_of(const sf_transfer_part *part, int members, int index)
 {
     return part->stride > 0 ? part->stride * index : sf_comm_segment(part->count, members, index);
@@ -117,21 +118,21 @@ static inline int64_t sf_comm_segment_of(const sf_transfer_part *part, int membe
 void sf_comm_fold(const sf_combine *combine, const void *const *sources, int members, int segment,
                   void *out, int64_t count);
 
-/* Seconds that a rank may wait for another, unless told. */
+/* Seconds that a rank may wait for another, by default. */
 #define SF_COMM_LIMIT 300.0
 
 /* A time of sf_now, for a condition variable that goes by CLOCK_MONOTONIC. */
 struct timespec sf_comm_timespec(double deadline);
 
-/* What is left of the time that a rank waits for another. Whoever waits looks several times a second, and of what has
- * passed since the last look no more counts than looking again can take: while this process was stopped, or had no
- * processor, it could not have seen what others did, and that is not their fault. */
+/* The remaining time of a rank's wait for another. A waiting rank looks several times a second, and
+ * of the time since the last look no more counts than a look can take: while this process was
+ * stopped, or had no processor, it could not see the progress of others. */
 typedef struct sf_patience {
     double left, looked;
 } sf_patience;
 
 sf_patience sf_patience_new(double limit); /* 0: SF_COMM_LIMIT */
 bool sf_patience_ends(sf_patience *patience, double now);
-struct timespec sf_patience_next(const sf_patience *patience); /* when to look again */
+struct timespec sf_patience_next(const sf_patience *patience); /* when to look next */
 
 #endif

@@ -1,14 +1,13 @@
-/* Ranks over MPI: how it begins, what callers see of it, and how it ends. See comm_mpi.h.
+/* Ranks over MPI: start, interface, and end. See comm_mpi.h.
  *
- * MPI is started once in a process, and by the engine's thread, unless the program has done so; worlds may
- * be made and freed one after another. When a world fails, the thread tells the others, and from then on
- * MPI is not called any more: buffers that MPI still knows of are the caller's again. Such a process
- * cannot end MPI in good order, so when it exits it gives the others a moment to print their messages, and
- * calls MPI_Abort.
+ * MPI is started once in a process, and by the engine's thread, unless the program has done so;
+ * worlds may be made and freed one after another. When a world fails, the thread informs the
+ * others, and from then on does not call MPI: buffers that MPI still refers to belong to the
+ * caller. Such a process cannot end MPI in good order, so when it exits it gives the others a
+ * moment to print their messages, and calls MPI_Abort.
  *
- * MPI_Init and MPI_Finalize wait for all processes, for as long as it takes. Here they are waited for as
- * long as for anything else; a process whose MPI does not come back from them ends without it.
- */
+ * MPI_Init and MPI_Finalize wait for all processes without a limit. Here the usual limit applies; a
+ * process whose MPI does not come back from them ends without it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +27,9 @@ int sf_comm_mpi_size(void)
     return size > 0 ? size : 0;
 }
 
-/* Over TCP Open MPI asks the receiver before it sends a long message, and the answer waits in the stream
- * behind the data that goes that way: two directions would take turns. Chunks that are no longer than
- * this go without asking. Whoever sets these himself knows better. */
+/* Over TCP Open MPI sends a request before a long message, and the reply waits in the stream after
+ * the data that goes that way: two directions would alternate. Chunks up to this length are sent
+ * without a request. Variables that the user set are kept. */
 void sf_comm_mpi_prefer(void)
 {
     static const char *const names[] = {"OMPI_MCA_btl_tcp_eager_limit",
@@ -165,7 +164,7 @@ static void *run_engine(void *argument)
 {
     sf_mpi_engine *engine = argument;
 #ifdef PR_SET_TIMERSLACK
-    prctl(PR_SET_TIMERSLACK, 1000); /* or a nap takes three times as long as asked for */
+    prctl(PR_SET_TIMERSLACK, 1000); /* or a nap takes three times as long */
 #endif
     const char *error = start_mpi(engine);
     pthread_mutex_lock(&engine->lock);

@@ -1,23 +1,23 @@
 /* Ranks over MPI: the engine, and the flow of one transfer through it.
  *
- * MPI is called by one thread at a time: the engine's, which sleeps when nothing is under way, and else
- * looks after all flows in turn, so that transfers go on while the program computes; or the rank's own while
- * it waits, if this MPI can be called by several threads.
+ * One thread at a time calls MPI: the engine's, which sleeps when no transfer is in flight, and
+ * else polls all flows, so that transfers progress while the program computes; or the rank's own
+ * while it waits, if several threads can call this MPI.
  *
- * Before a rank sends anything to another in a transfer, it announces it with a letter: which group, which
- * transfer of the group, what it is (sf_signature), and under which tag its messages will come; small
- * transfers have their data in the letter. All letters have one tag and keep their order. A letter that
- * comes before its transfer was started here waits in the inbox. So nothing is agreed on when a group is
- * made; tags, which MPI has few of, are only the sender's and never meet (unless 32,767 transfers from one
- * rank to another are under way at once); and a letter that does not fit what was started here is found
- * out before any data moves. Groups are told apart by a 64-bit hash of their ranks.
+ * Before a rank sends anything to another in a transfer, it announces it with a header (letter):
+ * the group, the number of the transfer in the group, its kind (sf_signature), and the tag of its
+ * messages; small transfers have their data in the letter. All letters have one tag and keep their
+ * order. A letter that comes before its transfer was started here waits in the inbox. So making a
+ * group needs no communication; tags, which MPI has few of, are only the sender's and never collide
+ * (unless 32,767 transfers from one rank to another are in flight); and a mismatch with the
+ * transfer that was started here is found before any data moves. A 64-bit hash of its ranks
+ * identifies a group.
  *
- * Flows that have something to send at the same time send it in the order in which they were started, to other hosts and to
- * ranks of this one each by itself: what was started first is needed first, and flows that shared a line would all be through
- * when the last one is.
+ * Flows that have something to send at the same time send it in the order in which they were
+ * started, to other hosts and to ranks of this one each by itself: the first one started is needed
+ * first, and flows that shared a link would all end with the last one.
  *
- * Hosts must have the same byte order and number formats.
- */
+ * Hosts must have the same byte order and number formats. */
 #ifndef SF_RUN_COMM_COMM_MPI_H
 #define SF_RUN_COMM_COMM_MPI_H
 
@@ -61,7 +61,7 @@ typedef struct sf_flow {
     atomic_bool done;
     atomic_int waits_for; /* a rank */
 
-    /* The rest is the engine's. */
+    /* All following fields are the engine's. */
     sf_schedule schedule;
     int64_t keep, kept;      /* elements to copy for itself, and those that are copied */
     int *tags_in, *tags_out; /* per place; 0: not announced */
@@ -72,7 +72,7 @@ typedef struct sf_flow {
     double went;                                     /* when a message was last begun or complete */
     sf_hop next_send, next_receive;                  /* if there is one more */
     double ready;                                    /* when next_send had all that it needs, */
-    double due; /* and when it is through a line that is slower than it comes; 0: not asked */
+    double due; /* and when it is through a throttled link; 0: no throttle */
     MPI_Request sends[SF_RING_QUEUE], receives[SF_RING_QUEUE];
     struct sf_slots *slots;
 } sf_flow;
@@ -107,14 +107,16 @@ typedef struct sf_mpi_engine {
     sf_flow *late;       /* it ends because this one took too long */
     atomic_bool closed;  /* it has ended; MPI is not called any more */
     _Atomic(sf_flow *)
-        awaited; /* what the rank waits for now, or NULL: goes under the lock, so that it is not freed meanwhile */
+        /* the request for which the rank waits, or NULL: set under the lock, so that it is not
+         * freed meanwhile */
+        awaited;
     char reason[SF_MPI_REASON];
     sf_status status; /* what it means here: SF_EPEER, unless this rank itself is why */
 
-    atomic_int drivers; /* threads that want the turn, or have it, while they wait */
+    atomic_int drivers; /* threads that want `turn`, or have it, while they wait */
     bool shared;        /* MPI may be called by any thread */
 
-    /* Of whoever has the turn, which is taken before the lock. */
+    /* Held by the thread that calls MPI; taken before the lock. */
     pthread_mutex_t turn;
     MPI_Comm world;
     bool owns_mpi;
@@ -136,7 +138,7 @@ typedef struct sf_mpi_engine {
     sf_slots *slots;
 } sf_mpi_engine;
 
-/* Seconds for telling the others that the world ends. */
+/* Seconds for informing the others that the world ends. */
 #define SF_MPI_TELL_LIMIT 1.0
 
 /* mpi_header.c. Caller holds the lock. Ends the world; the first reason stays. */
@@ -166,11 +168,12 @@ void sf_engine_serve(sf_mpi_engine *engine);
  * patience ends. Saves two changes of threads. */
 void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow, sf_patience *patience);
 
-/* Drops letters of worlds up to `epoch` that nobody asked for. */
+/* Drops letters of worlds up to `epoch` that match no transfer. */
 void sf_engine_drop_letters(sf_mpi_engine *engine, uint32_t epoch);
 
-/* mpi_throttle.c: SHEAF_MPI_LINK=HOSTS:BYTES makes ranks those of so many hosts, in order, from which each has a line of so many
- * bytes a second: for measuring where there are no such hosts. What is wrong with it, or NULL. */
+/* mpi_throttle.c: SHEAF_MPI_LINK=HOSTS:BYTES makes ranks those of so many hosts, in order, each
+ * with a link of so many bytes a second: for measuring without such hosts. Returns the error in it,
+ * or NULL. */
 const char *sf_line_read(sf_mpi_engine *engine);
 
 /* Whether the next message of the flow may go: the line takes as long as it would before it is there. */

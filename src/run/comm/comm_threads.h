@@ -1,8 +1,9 @@
 /* Ranks as threads of one process.
  *
- * Members of a group meet: each brings its request, and once those are there who are needed, the work is
- * cut into shares, one per member. Share s of a reduction folds segment s of all inputs and writes it to
- * all outputs; it alone touches those elements, so shares need no barriers and may work in place.
+ * Members of a group meet: each posts its request, and once the needed ones are there, the work is
+ * split into shares, one per member. Share s of a reduction folds segment s of all inputs and
+ * writes it to all outputs; it alone touches those elements, so shares need no barriers and may
+ * work in place.
  *
  *     kind                     share p                              needs
  *     all_reduce               segment p of all, to all             all
@@ -12,13 +13,13 @@
  *     broadcast                the input of the source, to p        the source and p
  *     permute                  the input of `from` of p, to p       that and p
  *
- * A share belongs to the rank of its member: its helper thread does it, or the rank itself while it waits.
- * Small shares are done on the spot by whoever came last. A request is done when all shares that touch
- * its memory are.
+ * A share belongs to the rank of its member: its helper thread does it, or the rank itself while it
+ * waits. The last member to arrive does small shares itself. A request is done when all shares that
+ * touch its memory are.
  *
- * One lock guards everything but the work on elements. When the world has failed no share is begun, those
- * under way stop at the next slice, and whoever waits first sees them stop: his memory is his again.
- */
+ * One lock guards everything but the work on elements. When the world has failed no share is begun,
+ * those in flight stop at the next slice, and a waiting rank first sees them stop: its memory is
+ * then its own. */
 #ifndef SF_RUN_COMM_COMM_THREADS_H
 #define SF_RUN_COMM_COMM_THREADS_H
 

@@ -11,9 +11,9 @@ typedef struct meeting {
 
 typedef struct walker {
     size_t next;   /* coming */
-    uint64_t time; /* of the instruction that it stands at, which is */
+    uint64_t time; /* of its current instruction, which is */
     uint32_t at;
-    int next_late; /* behind it, of those who wait for the same */
+    int next_late; /* the next of those that wait for the same */
 } walker;
 
 typedef struct walking {
@@ -23,7 +23,7 @@ typedef struct walking {
     size_t count;
     int *ready; /* ranks that may go on */
     size_t nready;
-    bool is_odd; /* members differ in what they say */
+    bool is_odd; /* members have different signatures */
 } walking;
 
 static int compare_keys(const void *a, const void *b)
@@ -64,7 +64,7 @@ static bool is_complete(const meeting *m)
     return m->arrived == m->members;
 }
 
-/* The rank has come to what it begins. */
+/* The rank has reached the exchange that it begins. */
 static void arrive(walking *w, meeting *m, const sf_coming *c, uint64_t time)
 {
     w->is_odd = w->is_odd || m->members != c->members || is_complete(m);
@@ -103,7 +103,7 @@ static void walk(walking *w, int rank, uint64_t *times)
     }
 }
 
-/* Where a rank puts what it begins. */
+/* Where a rank puts its exchanges. */
 typedef struct placing {
     uint32_t begun;
     uint64_t time, key;

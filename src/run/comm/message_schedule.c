@@ -27,7 +27,7 @@ static bool has_segments(const sf_schedule *s)
     return s->info->reduces && s->info->gathers;
 }
 
-/* What a part has of a segment, on that side. */
+/* The range of a segment in a part, on that side. */
 static stretch find_stretch(const sf_schedule *s, sf_hop_side side, const sf_transfer_part *part,
                             int segment)
 {
@@ -145,7 +145,8 @@ static void cut_chunk(const sf_schedule *s, int segment, int64_t chunk, sf_hop *
     move->count = sf_comm_segment(length, s->chunks, chunk + 1) - move->first;
 }
 
-/* Where message `index` of a ring stands: its round, its chunk, and how many chunks its block has. */
+/* The position of message `index` of a ring: its round, its chunk, and how many chunks its block
+ * has. */
 typedef struct ring_spot {
     int64_t round, chunk, width;
 } ring_spot;
@@ -174,8 +175,8 @@ static sf_hop ring_send(const sf_schedule *s, int64_t index)
     return move;
 }
 
-/* A slot is taken again once what was in it has been sent. In place, memory that was sent in the first
- * half must have left before the second half writes there. */
+/* A slot is reused once its content has been sent. In place, memory that was sent in the first half
+ * must have left before the second half writes there. */
 static sf_hop ring_receive(const sf_schedule *s, int64_t index)
 {
     ring_spot spot = find_spot(s, index);
@@ -281,7 +282,7 @@ void sf_schedule_inline_pack(const sf_schedule *s, int place, char *out)
     }
 }
 
-/* Folds `count` elements that stand at `at` in every payload and at `own` in our memory. */
+/* Folds `count` elements at `at` in every payload and at `own` in our memory. */
 static void fold_inline(const sf_schedule *s, const char *const *payloads, const void **sources,
                         int64_t at, const char *own, int segment, char *out, int64_t count)
 {

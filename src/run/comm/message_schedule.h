@@ -1,4 +1,4 @@
-/* Which messages a rank sends and receives in a transfer, where ranks have nothing but messages.
+/* The messages that a rank sends and receives in a transfer, for ranks without shared memory.
  *
  * Pure arithmetic: message number i of the ones it sends, and of the ones it receives, is computed from
  * the transfer alone, so that both ends of a message agree on its size without a word. Between two ranks
@@ -13,8 +13,7 @@
  * is that of two blocks, however long the tensor. Round u sends segment (place - 1 - u): the first n - 1
  * rounds reduce, after them every place has its own segment, and n - 1 more gather. A reduce_scatter is
  * the first half, an all_gather the second. A broadcast is a chain of the places after the source; an
- * all_to_all goes to the places one, two, ... further on; small transfers travel with their announcement.
- */
+ * all_to_all goes to the places one, two, ... further on; small transfers travel with their announcement. */
 #ifndef SF_RUN_COMM_MESSAGE_SCHEDULE_H
 #define SF_RUN_COMM_MESSAGE_SCHEDULE_H
 

@@ -1,4 +1,4 @@
-/* What the engine and its flows both do: write letters, and end the world. See comm_mpi.h. */
+/* Common to the engine and its flows: writing letters, and ending the world. See comm_mpi.h. */
 #if SF_HAVE_MPI
 
 #include <stdarg.h>

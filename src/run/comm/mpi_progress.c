@@ -1,4 +1,4 @@
-/* The engine's thread: letters, flows, rest, and how a world ends. See comm_mpi.h. */
+/* The engine's thread: letters, flows, idling, and how a world ends. See comm_mpi.h. */
 #if SF_HAVE_MPI
 
 #include <sched.h>
@@ -9,13 +9,13 @@
 #include "run/comm/comm_mpi.h"
 
 /* Seconds. */
-#define BUSY_FOR 200e-6 /* a rank that waits looks again at once */
+#define BUSY_FOR 200e-6 /* a rank that waits polls without pause */
 #define KEEN_FOR 30e-6  /* the thread does, which takes time from the program */
 #define LONG_LOOK 20e-6
 #define NAP 20e-6        /* between two looks while something is under way, at first */
 #define MOST_NAP 200e-6  /* and when nothing has moved for longer than a few of these */
 #define MOST_IDLE 50e-3  /* between two looks while nothing is */
-#define ANSWER_LIMIT 0.5 /* for being told what another rank waits for */
+#define ANSWER_LIMIT 0.5 /* for asking another rank what it waits for */
 
 /* Letters -------------------------------------------------------------------------------------- */
 
@@ -68,7 +68,8 @@ static void store_letter(sf_mpi_engine *engine, sf_letter *letter)
     engine->last_in = &letter->next;
 }
 
-/* While this rank asks around whom to blame, another's reason is as good, and it is known already. */
+/* While this rank searches for the rank to blame, another's reason is as good, and it is available
+ * already. */
 static void hear_abort(sf_mpi_engine *engine, const sf_letter *letter)
 {
     char text[SF_MPI_REASON + 64];
@@ -84,7 +85,8 @@ static void hear_abort(sf_mpi_engine *engine, const sf_letter *letter)
     pthread_mutex_unlock(&engine->lock);
 }
 
-/* Where the transfer has not begun here, as of neighbours in a pipeline, what holds this rank up is what it waits for. */
+/* If the transfer has not begun here, as of neighbours in a pipeline, its cause is what this rank
+ * waits for. */
 static int rank_waited_for(sf_mpi_engine *engine, const sf_letter_head *head)
 {
     const sf_flow *flow = find_flow(engine, head);
@@ -324,9 +326,9 @@ static bool is_busy(const sf_mpi_engine *engine)
     return engine->flows || engine->outbox || engine->coming;
 }
 
-/* Nothing moved since `still`. Something is under way: looks again at once for a while, then naps, so
- * that the program, and other ranks, have the processor. Nothing is: sleeps until it is woken, but looks
- * up now and then, because some MPIs only send while they are called. */
+/* No progress since `still`. If transfers are in flight: polls for a while, then naps, so that the
+ * program, and other ranks, have the processor. If none is: sleeps until it is woken, but polls now
+ * and then, because some MPIs only send while they are called. */
 static void rest_engine(sf_mpi_engine *engine, bool busy, double still, double now)
 {
     double quiet = now - still;
@@ -381,8 +383,8 @@ static bool leave_world(sf_mpi_engine *engine)
     return true;
 }
 
-/* Between two worlds MPI is the program's, and while a rank waits it has the turn. False when the process
- * ends. */
+/* Between two worlds MPI is the program's, and while a rank waits it calls MPI. False when the
+ * process ends. */
 static bool await_world(sf_mpi_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
@@ -411,8 +413,9 @@ static glance glance_new(void)
     return (glance){sf_now(), sf_thread_time()};
 }
 
-/* Looks after everything once; the caller has the turn. True if something moved: a look that took long
- * moved bytes, even if nothing came to its end by it. Time in which others had the processor is not taken for that. */
+/* Polls everything once; the caller holds `turn`. True if there was progress: a poll that took
+ * long moved bytes, even if no request completed. Time in which others had the processor does
+ * not count. */
 static bool look_once(sf_mpi_engine *engine, glance *last)
 {
     bool moved = take_starts(engine);

@@ -1,7 +1,7 @@
-/* A line that is slower than the machine's own, as between hosts. A message goes when it would have come over the line, so
- * whoever receives it sees what it would have seen; a rank's messages go through its line one after the other. The line itself
- * does not wait for the thread that looks after it: the next message is on it from when the one before was through, if it was
- * there then. */
+/* A link that is slower than the machine's own, as between hosts. A message is delivered when it
+ * would have come over the link, so its receiver sees the same timing; a rank's messages go through
+ * its link one after the other. The link does not wait for the thread that polls it: the next
+ * message is on it from when the one before was through, if it was there then. */
 #if SF_HAVE_MPI
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "run/comm/comm_mpi.h"
 
-enum { KEEP_BYTES = 1 << 20 }; /* copied for ourselves before the others get a turn */
+enum { KEEP_BYTES = 1 << 20 }; /* copied for ourselves before other flows are polled */
 
 /* Seconds in which nothing of a flow goes before others may overtake it: so no order of flows can make ranks wait for each
  * other, and one that another rank is slow with holds nobody up. */
@@ -162,7 +162,7 @@ static void copy_runs(const sf_flow *flow, const sf_hop *move, char *packed, boo
     }
 }
 
-/* Where the move's elements lie in one piece, or NULL. */
+/* The address of the hop's elements if they are contiguous, or NULL. */
 static char *whole_run(const sf_flow *flow, const sf_hop *move)
 {
     int64_t run;
@@ -255,7 +255,7 @@ static bool post_receive(sf_mpi_engine *engine, sf_flow *flow)
     return true;
 }
 
-/* What came is combined with our own elements, or put where it belongs. */
+/* Received elements are combined with our own, or copied to their place. */
 static void use_receive(const sf_flow *flow, const sf_hop *move, char *slot)
 {
     if (!move->combine) {
@@ -323,7 +323,7 @@ static bool copy_kept(sf_flow *flow)
     return true;
 }
 
-/* The place that the flow waits for now: first for what it needs to hear. */
+/* The place that the flow waits for now: first the one whose message it needs. */
 static int place_waited_for(const sf_flow *flow)
 {
     const sf_schedule *schedule = &flow->schedule;

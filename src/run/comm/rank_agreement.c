@@ -42,7 +42,7 @@ static sf_status reduce_words(sf_comm *comm, uint64_t *values, int64_t count, co
     return exchange_words(comm, &transfer, diag);
 }
 
-/* A failure is the more, the earlier the rank; its status stands in the last bits. */
+/* The value of a failure is larger the earlier the rank; its status is in the last bits. */
 enum { STATUSES = 64 };
 
 sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag, bool *flag)
@@ -175,7 +175,7 @@ static sf_status exchange_texts(sf_comm *comm, const char *mine, const char *wha
     return reduce_words(comm, all, (int64_t)sf_comm_size(comm) * WORDS, what, diag);
 }
 
-/* Which ranks differ in the thing, and what they have. */
+/* Which ranks differ in the thing, and their values. */
 static sf_status tell_difference(sf_comm *comm, const sf_agree_thing *thing, uint64_t hash,
                                  sf_arena *scratch, sf_diag *diag)
 {

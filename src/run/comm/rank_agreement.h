@@ -5,8 +5,8 @@
 
 #include "run/comm/comm.h"
 
-/* SF_OK when all have SF_OK. Else all get the status of the first rank that failed; it alone keeps its
- * messages, so that what all found is said once. */
+/* SF_OK when all have SF_OK. Else all get the status of the first rank that failed; it alone keeps
+ * its messages, so that an error on all ranks is reported once. */
 sf_status sf_agree(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag);
 
 /* The same; *all becomes whether every rank has come that far, which is not so where one is lost, or cannot say more. */
@@ -19,11 +19,11 @@ sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag 
 sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const char *what,
                         sf_diag *diag, int *other);
 
-/* list[r], one for each rank, becomes what rank r has as `mine`. */
+/* list[r], one for each rank, becomes `mine` of rank r. */
 sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,
                         uint64_t *list);
 
-/* all[r * bytes ...], room for each rank, becomes what rank r has as `mine`. */
+/* all[r * bytes ...], room for each rank, becomes `mine` of rank r. */
 sf_status sf_agree_rows(sf_comm *comm, const void *mine, size_t bytes, const char *what,
                         sf_diag *diag, void *all);
 
@@ -35,15 +35,15 @@ sf_status sf_agree_gather(sf_comm *comm, const double *mine, size_t count, const
 sf_status sf_agree_text(sf_comm *comm, int from, char *text, size_t length, const char *what,
                         sf_diag *diag);
 
-/* Something that all ranks must have the same of, as a text; what is past SF_AGREE_TEXT bytes is compared, too, but not
- * told. */
+/* A value, as text, that must be the same on all ranks; bytes past SF_AGREE_TEXT are compared, too,
+ * but not printed. */
 typedef struct sf_agree_thing {
     const char *what; /* "save directory" */
     const char *text; /* or NULL: none */
 } sf_agree_thing;
 enum { SF_AGREE_TEXT = 128 };
 
-/* SF_EINPUT, on all ranks, where two of them differ: the message names them, and what each has. */
+/* SF_EINPUT, on all ranks, if two of them differ: the message names them, and their values. */
 sf_status sf_agree_things(sf_comm *comm, const sf_agree_thing *things, int count, sf_diag *diag);
 
 /* *value becomes the largest of all ranks. */

@@ -1,10 +1,9 @@
 /* The arithmetic of reductions between ranks: dst = a . b, element by element.
  *
- * Numbers are combined as the CPU engine combines them (run/vec/vec.h): floats of up to 32 bits in float,
- * rounded to their type after every step; integers wrap; for booleans `add` and `max` are or, `mul` and
- * `min` are and. Complex numbers are added as their parts are, so whoever asks for that asks for the type of
- * those; here they are only multiplied.
- */
+ * Numbers are combined as the CPU engine combines them (run/vec/vec.h): floats of up to 32 bits in
+ * float, rounded to their type after every step; integers wrap; for booleans `add` and `max` are
+ * or, `mul` and `min` are and. Complex numbers are added as their parts are, so callers pass the
+ * type of the parts; here they are only multiplied. */
 #ifndef SF_RUN_COMM_REDUCE_ELEMENTS_H
 #define SF_RUN_COMM_REDUCE_ELEMENTS_H
 

@@ -1,7 +1,6 @@
-/* Convolutions as matrix products: C = A * B, with a row of A per place of the result (what the
- * window sees there), a column of B per output feature (the kernel), and blocks of A made as they
- * are needed. The gradients of a convolution are convolutions too, with dimensions in other places.
- */
+/* Convolutions as matrix products: C = A * B, with a row of A per place of the result (the elements
+ * in its window), a column of B per output feature (the kernel), and blocks of A made as they are
+ * needed. The gradients of a convolution are convolutions too, with dimensions in other places. */
 #ifndef SF_RUN_CONV_CONV_H
 #define SF_RUN_CONV_CONV_H
 

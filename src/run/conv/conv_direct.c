@@ -1,17 +1,17 @@
 /* Convolutions in groups of few features, tap by tap.
  *
- * A tap is a channel of a place in the window. Where the groups lie side by side (features last, one per
- * group) a place of the result is a row of groups, and the sum over taps of a row of lhs times a row of the
- * kernel. Where a spatial dimension does (features first), neighbours along it are such a row, and a tap of
- * the kernel is a number. A row takes part of its taps, those that see an element; between the edges of the
- * image all do, so the list of taps is made once for a line of places and moved along.
+ * A tap is a channel of a place in the window. If the groups are contiguous (features last, one per
+ * group) a place of the result is a row of groups, and the sum over taps of a row of lhs times a
+ * row of the kernel. Where a spatial dimension does (features first), neighbours along it are such
+ * a row, and a tap of the kernel is a number. A row takes part of its taps, those that see an
+ * element; between the edges of the image all do, so the list of taps is made once for a line of
+ * places and moved along.
  *
  * Groups of more features, but too few for a product, are taken one by one: what is multiplied then is a
  * row of features of the kernel by a number of lhs, for several places at once.
  *
  * The gradient of the kernel has few places and very many taps. These are taken in chunks, each for all
- * places while it is in cache, by threads that have a range of groups to themselves.
- */
+ * places while it is in cache, by threads that have a range of groups to themselves. */
 #include <string.h>
 
 #include "ir/tensor.h"
@@ -33,10 +33,10 @@ typedef struct direct {
     const sf_conv_job *conv;
     const sf_vec *vec;
     sf_vtaps *taps;
-    sf_dtype sums;    /* what sums are kept in */
+    sf_dtype sums;    /* type of the sums */
     bool by_features; /* rows are the features of a group, out of a kernel that is packed */
     bool by_groups;   /* rows are groups, else places along `x` */
-    bool native;      /* elements of a row lie side by side and are what sums are kept in */
+    bool native;      /* elements of a row are contiguous and of the type of the sums */
     int x;            /* the dimension that lines of places run along */
     int64_t length;   /* of a row of groups */
     int64_t lines;    /* of places, for all that is no row */
@@ -298,8 +298,8 @@ static void add_converted(const direct *d, const list *taps, int64_t lhs, int64_
     }
 }
 
-/* Sums over a list of taps for `count` elements of a row from element `first` on, from nothing or on top of
- * what is there. Offsets are those of element 0. */
+/* Sums over a list of taps for `count` elements of a row from element `first` on, from zero or
+ * added to the old values. Offsets are those of element 0. */
 static void add_taps(const direct *d, const list *taps, int64_t lhs, int64_t rhs, int64_t first,
                      int64_t count, bool accumulate, char *sums)
 {

@@ -1,8 +1,7 @@
 /* Packing the windows and the kernel of a convolution.
  *
- * The steps of a block are cut into segments, one per window position: the channels that it sees. What
- * a window position means (how far it is from the window's start) is worked out once for the block.
- */
+ * The steps of a block are cut into segments, one per window position: its channels. The offset of
+ * a window position from the window's start is computed once for the block. */
 #include <string.h>
 
 #include "run/conv/conv_as_gemm.h"
@@ -48,7 +47,7 @@ static void cut_steps(const sf_conv_job *c, int64_t p, int64_t k, segments *out)
     }
 }
 
-/* Turns window positions into distances from the start of the window. */
+/* Converts window positions into distances from the start of the window. */
 static void spread_positions(const sf_conv_job *c, segments *s)
 {
     for (int n = 0; n < s->count; n++)
@@ -81,7 +80,7 @@ static row row_at(const sf_conv_plan *plan, const int64_t *at)
 /* No offset; strides may be negative, and so may offsets. */
 static const int64_t NOTHING = INT64_MIN;
 
-/* The offset of what a row sees in segment n; NOTHING for zeros. Dimension `except` is left out. */
+/* The offset of a row's element in segment n; NOTHING for zeros. Dimension `except` is left out. */
 static inline int64_t seen_offset(const sf_conv_job *c, const row *r, const segments *s, int n,
                                   int except)
 {

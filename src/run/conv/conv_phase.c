@@ -1,7 +1,6 @@
-/* A convolution over an input that is spread out, as the gradient of one with strides is, multiplies
- * mostly by zeros. Of the windows that start at x = phase + base * n, each sees an element only at
- * w = w0, w0 + base, ...; so all windows of one phase are a small convolution without zeros between.
- */
+/* A convolution over a dilated input, as the gradient of one with strides is, multiplies mostly by
+ * zeros. Of the windows that start at x = phase + base * n, each has an element only at w = w0, w0
+ * + base, ...; so all windows of one phase are a small convolution without zeros between. */
 #include "run/conv/conv_as_gemm.h"
 
 static bool is_cut(const sf_conv_dim *dim)

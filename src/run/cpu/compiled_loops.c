@@ -69,8 +69,8 @@ static entrance *find_entrance(const sf_kernel *kernel)
 
 enum { MOST_FLAGS = 24 };
 
-/* Those that the set of vector kernels that runs here was compiled with (cmake/vectors.cmake): what a compiler believes that the
- * processor has, a virtual machine may have hidden. */
+/* The flags with which the set of vector kernels in use was compiled (cmake/vectors.cmake): a
+ * virtual machine may hide features that a compiler believes the processor to have. */
 static const char *const *flags_of_set(const char *set)
 {
     static const struct {

@@ -20,16 +20,16 @@ typedef struct sf_natives {
     size_t count, capacity;
 } sf_natives;
 
-/* Whether the loop is to be compiled, and bytes of the rooms that it then works in. */
+/* Whether the loop should be compiled, and the bytes of its scratch memory. */
 bool sf_native_wanted(const sf_loop *loop);
 int64_t sf_native_rooms(const sf_loop *loop, const sf_tiling *tiling);
 
-/* Compiles what is wanted. SF_EUSAGE where SHEAF_COMPILER says something else. */
+/* Compiles these loops. SF_EUSAGE for an invalid SHEAF_COMPILER. */
 sf_status sf_natives_open(sf_natives *natives, const sf_program *program, sf_diag *diag);
 void sf_natives_free(sf_natives *natives);
 
-/* The same in two parts, for several programs: a compiler takes longer to start than to compile a loop. Texts of what is wanted,
- * and those that are not loaded yet. */
+/* The same in two steps, for several programs: a compiler takes longer to start than to compile a
+ * loop. Texts of the loops to compile, without those that are loaded already. */
 void sf_natives_write(sf_natives *natives, sf_kernels *module, const sf_program *program);
 sf_status sf_natives_load(const sf_kernels *module, sf_diag *diag);
 

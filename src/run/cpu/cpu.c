@@ -1,5 +1,5 @@
-/* The CPU engine: runs a program, instruction by instruction. Everything stands where it stands for good, so
- * pointers and tensors are found once, when it is opened. */
+/* The CPU engine: runs a program, instruction by instruction. Addresses never change, so pointers
+ * and tensors are computed once, when it is opened. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ typedef struct operands {
 /* A program in memory: that of the step, or a body of one of its instructions. */
 typedef struct frame {
     const sf_program *program;
-    char **buffers;            /* by buffer: where it stands */
+    char **buffers;            /* by buffer: its address */
     sf_pointers *pointers;     /* by instruction */
     operands *operands;        /* by instruction */
     sf_request **requests;     /* by instruction: of a collective that is under way */
@@ -50,7 +50,7 @@ typedef struct cpu {
     void **owned; /* memory of arguments, constants and the arena */
     size_t nowned, owned_capacity;
     sf_cpu_scratch reserved;
-    sf_room room;    /* what there was to be, when it was opened */
+    sf_room room;    /* memory limits when it was opened */
     sf_arena memory; /* of the lists above */
     sf_collectives collectives;
     sf_host_link host_link;
@@ -169,7 +169,7 @@ static void start_copy(const cpu *c, const frame *f, uint32_t index)
     sf_copy_start(copy, c->lanes, f->program->streams[inst->stream].to);
 }
 
-/* What this stream computes is done when it gets here: only what goes on beside it is waited for. */
+/* Earlier instructions of this stream are done here: only asynchronous ones are waited for. */
 static sf_status wait_for_events(const cpu *c, const frame *f, const sf_inst *inst, sf_diag *diag)
 {
     for (uint32_t i = 0; i < inst->nwaits; i++) {
@@ -188,8 +188,8 @@ static void wait_for_copies(const cpu *c, const frame *f)
         wait_for_copy(c, f, i);
 }
 
-/* After a failure: what is still under way is waited for, so that its memory is ours again. Returns whether there
- * is any. */
+/* After a failure: waits for requests in flight, so that their memory can be reused. Returns
+ * whether there is any. */
 static bool drop_requests(const cpu *c, const frame *f, sf_diag *unheard, bool wait)
 {
     bool any = false;
@@ -204,7 +204,7 @@ static bool drop_requests(const cpu *c, const frame *f, sf_diag *unheard, bool w
     return any;
 }
 
-/* Tells the other ranks, so that nobody waits long. */
+/* Informs the other ranks, so that they stop waiting. */
 static void drop_collectives(cpu *c, sf_diag *diag)
 {
     sf_diag unheard = {0};
@@ -297,7 +297,7 @@ static frame *body_of(const frame *f, uint32_t inst, uint32_t body)
     return &f->bodies[inst][body];
 }
 
-/* The first step warms up: what instructions took in it does not count on average, where others follow. */
+/* The first step warms up: its times do not count in averages, if others follow. */
 static void forget_first(const frame *f)
 {
     sf_watch_forget(&f->watch);
@@ -333,7 +333,7 @@ static void *own_memory(cpu *c, int64_t bytes)
     return memory;
 }
 
-/* As own_memory, where there may be none: it is said what was predicted. */
+/* As own_memory, but memory may be short: the message has the prediction. */
 static sf_status find_memory(cpu *c, int64_t bytes, sf_diag *diag, char **out)
 {
     *out = sf_alloc_try((size_t)bytes);
@@ -443,7 +443,7 @@ static void list_events(cpu *c, frame *f)
             f->raisers[p->insts[i].raises] = i;
 }
 
-/* Everything stands where it stands for good, in bodies too. */
+/* Addresses never change, in bodies too. */
 static void open_frame(cpu *c, const sf_program *p, char *const *arenas, char *const *arguments,
                        frame *out)
 {
@@ -474,7 +474,7 @@ static void open_frame(cpu *c, const sf_program *p, char *const *arenas, char *c
     }
 }
 
-/* What the regions of calls left, in bodies too. */
+/* Values that the regions of calls left, in bodies too. */
 static void free_values(const frame *f)
 {
     const sf_program *p = f->program;
@@ -549,7 +549,7 @@ static void print_profile(const void *self, sf_buf *out)
     sf_program_profile(c->program, c->top.watch.seconds, c->steps, out);
 }
 
-/* Where the program stands: that of the step, or a body in it. */
+/* The frame of the program: that of the step, or of a body in it. */
 static const frame *find_frame(const frame *f, const sf_program *program)
 {
     const frame *found = f->program == program ? f : NULL;

@@ -17,8 +17,9 @@ static const void *find_kernel(const sf_op *op, int64_t *variant)
     return sf_fast_find(op, variant);
 }
 
-/* What attention of one head of one example takes, in ns of the processor that it was measured on (docs/design/performance.md); only
- * ratios matter. `score` and `depth` are of each pair of places, with what is multiplied along the depth. */
+/* The time of attention of one head of one example, in ns of the processor that it was measured on
+ * (docs/design/performance.md); only ratios matter. `score` and `depth` are per pair of places,
+ * with the products along the depth. */
 typedef struct attention_price {
     double start, score, depth;
 } attention_price;
@@ -69,7 +70,7 @@ static bool attends_if_asked(const sf_attending *what)
  * other, are still in the second-level cache of a core. */
 #define CPU_TARGET                                                                                 \
     .name = "cpu", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 12,                \
-    .most_functions = 0, /* each takes longer than to store and load what it makes */              \
+    .most_functions = 0, /* each takes longer than to store and load its result */                 \
         .asked_functions = 2, .epilogue_columns = 32, .epilogue_rows = 256, .in_flight = 2,        \
     .flight_bytes = 16 << 20, .align = 64, .compiles = true, .multiplies = multiplies_types,       \
     .kernel = find_kernel, .scratch = sf_cpu_scratch_bytes

@@ -1,4 +1,4 @@
-/* What the CPU engine can do, for lowering. */
+/* The CPU engine's target, for lowering. */
 #ifndef SF_RUN_CPU_CPU_TARGET_H
 #define SF_RUN_CPU_CPU_TARGET_H
 
@@ -6,7 +6,8 @@
 
 extern const sf_target sf_target_cpu;
 
-/* The same for a device that is no processor and was not measured: what the CPU weighs by its own speed says nothing of it. */
+/* The same for a device that is no processor and was not measured: thresholds of the CPU's speed do
+ * not apply to it. */
 extern const sf_target sf_target_unmeasured;
 
 #endif

@@ -1,7 +1,8 @@
-/* Copies between memory spaces, beside what is computed: a lane each way.
+/* Copies between memory spaces, concurrent with compute: a lane each way.
  *
- * The host's memory is the CPU's own, so a copy is one of bytes. A link to the host may be shaped: a copy then takes at
- * least as long as it would over such a link, without holding up the processor. */
+ * The host's memory is the CPU's own, so a copy is one of bytes. A link to the host may be
+ * throttled: a copy then takes at least as long as it would over such a link, without holding up
+ * the processor. */
 #ifndef SF_RUN_CPU_HOST_COPIES_H
 #define SF_RUN_CPU_HOST_COPIES_H
 

@@ -22,7 +22,7 @@ void sf_tile_fill(void *dst, sf_vclass class, const sf_loop_step *step, int64_t 
         one.i32 = (int32_t)step->constant.integer;
     if (count > 0)
         memcpy(to, &one, (size_t)width);
-    for (int64_t done = width; done < bytes; done *= 2) /* as much again as there is */
+    for (int64_t done = width; done < bytes; done *= 2) /* doubles the filled part */
         memcpy(to + done, to, (size_t)(bytes - done < done ? bytes - done : done));
 }
 
@@ -215,7 +215,7 @@ static void gather_step(sf_tile *r, const sf_loop_step *step, char *into)
         r->vec->folds[step->fold][step->class](into, a, r->nrows * r->ncolumns);
         return;
     }
-    /* A kernel may overwrite what follows; those are sums of other columns. */
+    /* A kernel may overwrite the following elements; those are sums of other columns. */
     char *to = into + r->column * width, *next = to + r->ncolumns * width, kept[16 * 8];
     memcpy(kept, next, (size_t)(16 * width));
     sf_vkernel *combine = r->vec->ops[sf_fold_op(step->fold)][step->class];

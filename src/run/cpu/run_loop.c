@@ -30,7 +30,7 @@ int64_t sf_loop_scratch(const sf_loop *loop, int threads)
     return threads * ((bytes > rooms ? bytes : rooms) + gathered_bytes(loop) + SF_TILE_ALIGN);
 }
 
-/* What changes nothing. */
+/* The identity of a fold. */
 static sf_loop_step identity_step(sf_vfold fold, sf_vclass class)
 {
     bool real = class == SF_VF32 || class == SF_VF64, wide = sf_class_width(class) == 8;
@@ -68,8 +68,9 @@ static sf_loop_step identity_step(sf_vfold fold, sf_vclass class)
     return step;
 }
 
-/* What a part has set up. Each sees to that itself, when it begins: who would do it for all of them would keep them
- * waiting for longer than small loops take, and in his caches is not where they want it. */
+/* The state of a part. Each part sets it up itself when it begins: one thread that did it for
+ * all would keep them waiting for longer than small loops take, and would have it in the wrong
+ * cache. */
 typedef struct part_state {
     int64_t elements;   /* of its constants; 0: it has no accumulators either */
     int64_t first, end; /* columns that its accumulators are of */
@@ -194,8 +195,9 @@ static bool gathers_columns(const sf_loop *loop)
     return false;
 }
 
-/* Units that go down one piece of the columns after the other, so that parts gather different columns, and hardly anything
- * is left to combine. The first part has all of them: the others' come to its own. */
+/* Units that go down one range of the columns after the other, so that parts gather different
+ * columns, and little is left to combine. The first part has all of them: the others add to its
+ * own. */
 static void run_tiles_down(const sf_loop_job *j, int part, int64_t first, int64_t end)
 {
     int64_t rows = j->loop->rows, all = j->loop->columns, wide = j->t.columns;
@@ -225,7 +227,7 @@ static void run_tiles(void *context, int part, int64_t first, int64_t end)
         sf_loop_piece(j, part, first, end - first, 0, columns);
         return;
     }
-    for (int64_t unit = first; unit < end;) { /* as much of a row as is to be done */
+    for (int64_t unit = first; unit < end;) { /* as much of a row as remains */
         int64_t piece = unit % pieces, from = piece * j->t.columns;
         int64_t count = end - unit < pieces - piece ? end - unit : pieces - piece;
         int64_t to = from + count * j->t.columns < columns ? from + count * j->t.columns : columns;

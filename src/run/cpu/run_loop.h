@@ -9,7 +9,7 @@
 struct
     sf_native; /* the code of a loop (run/cpu/compiled_loops.h); NULL: its steps are taken one by one */
 
-/* Where the views of an instruction stand in memory: a pointer to the first element of each. */
+/* The addresses of an instruction's views: a pointer to the first element of each. */
 typedef struct sf_pointers {
     char **in, **out;
 } sf_pointers;
@@ -20,9 +20,10 @@ int64_t sf_loop_scratch(const sf_loop *loop, int threads);
 void sf_loop_run(const sf_loop *loop, const struct sf_native *native, sf_pointers pointers,
                  void *scratch, sf_threads *threads);
 
-/* A loop that somebody else runs piece by piece: begin, every element in one piece (of whole rows, for
- * a loop that wants these), end. Pieces of one part are run one after the other, those of different
- * parts in any order or at once; what the loop combines over rows depends on which part runs what. */
+/* A loop that the caller runs block by block: begin, every element in one block (of whole rows, for
+ * a loop that needs these), end. Blocks of one part are run one after the other, those of different
+ * parts in any order or concurrently; results combined over rows depend on which part runs which
+ * block. */
 typedef struct sf_loop_job {
     const sf_loop *loop;
     const struct sf_native *native;

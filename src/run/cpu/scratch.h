@@ -1,5 +1,5 @@
-/* What the CPU engine reserves beside a program: memory that its kernels work in. The engine reserves what this says,
- * and predictions count it (prog/target.h). */
+/* Scratch memory of the CPU engine: memory of its kernels beside that of the program. The engine
+ * reserves this much, and predictions count it (prog/target.h). */
 #ifndef SF_RUN_CPU_SCRATCH_H
 #define SF_RUN_CPU_SCRATCH_H
 

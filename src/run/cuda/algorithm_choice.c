@@ -13,7 +13,7 @@
 
 enum { RUNS = 3 };
 
-/* Trials of one process end here; what is left takes the library's proposal, and that is kept. */
+/* Trials of one process end here; later products take the library's proposal, and keep it. */
 static const double most_seconds = 5;
 
 /* A choice, in this process and on disk. */
@@ -80,7 +80,7 @@ static bool write_choice(const char *path, int ways, known *k)
     return sf_cache_write(path, k, sizeof *k, true) || read_choice(path, ways, k);
 }
 
-/* Seconds of one run of a way; negative where it does not go. The first run loads what it needs. */
+/* Seconds of one run of a way; negative if it fails. The first run loads its code. */
 static double time_way(const sf_trial *t, int way, void *const *marks)
 {
     const sf_cuda_driver *d = t->driver;

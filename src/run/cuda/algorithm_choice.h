@@ -1,6 +1,7 @@
-/* Which of the ways that a library proposes for a product or a convolution is the fastest: they are timed once, and what was found is
- * kept, in this process and with the kernels on disk (base/native/disk_cache.h), so that every later run takes the same and gives the same
- * bits. Where nothing can be kept on disk, the library's first proposal is taken. */
+/* The fastest algorithm that a library proposes for a product or a convolution: each is timed once,
+ * and the choice is kept, in this process and with the kernels on disk (base/native/disk_cache.h),
+ * so that every later run takes the same and gives the same bits. If no choice can be kept on disk,
+ * the library's first proposal is taken. */
 #ifndef SF_RUN_CUDA_ALGORITHM_CHOICE_H
 #define SF_RUN_CUDA_ALGORITHM_CHOICE_H
 
@@ -16,7 +17,7 @@ typedef struct sf_choice {
     bool is_made;
 } sf_choice;
 
-/* What times ways: `run` puts way number `way` on the stream, and returns 0 where that goes. */
+/* A timing of ways: `run` puts way number `way` on the stream, and returns 0 on success. */
 typedef struct sf_trial {
     const sf_cuda_driver *driver;
     cu_stream stream;
@@ -27,7 +28,7 @@ typedef struct sf_trial {
 /* Makes the choice, if it is not made. One thread of the process does that at a time. */
 void sf_choose(sf_choice *choice, const sf_trial *trial);
 
-/* What of the name of a GPU and the version of a library goes into keys. */
+/* The part of keys that identifies the GPU and the version of a library. */
 uint64_t sf_choice_machine(const sf_cuda_driver *driver, int ordinal,
                            int (*property)(int which, int *value));
 

@@ -1,8 +1,9 @@
-/* What goes on beside the compute: collectives and copies. Each begins where it stands in the list, and is waited for by who waits
- * for its event.
+/* Asynchronous operations: collectives and copies. Each begins at its place in the list, and
+ * instructions that wait for its event wait for it.
  *
- * Where ranks have a GPU each, NCCL brings what it can from one to the other (nccl_groups.h). Else, ranks of one process on one GPU see each
- * other's memory: their communicator copies and adds there, by the functions below. All the rest goes through memory of the host. */
+ * If each rank has a GPU, NCCL runs those that it supports (nccl_groups.h). Else, ranks of one
+ * process on one GPU access each other's memory: their communicator copies and adds there, by the
+ * functions below. All others go through memory of the host. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,7 +12,7 @@
 #include "run/cuda/nccl_small_reduce.h"
 #include "run/cuda/nccl_step_end.h"
 
-/* Marks before and behind what goes on beside, in a step that is timed. */
+/* Events before and after an asynchronous operation, in a step that is timed. */
 static sf_status mark_beside(cuda *c, sf_lane lane, const made *m, size_t which, sf_diag *diag)
 {
     if (!c->is_timed || m->marks == 0)
@@ -75,7 +76,7 @@ void sf_cuda_make_exchange(cuda *c, const sf_inst *inst, made *m)
 
 /* Through memory of the host */
 
-/* What a collective takes or gives, between its place on the device and one in which it lies together. */
+/* The operand or result of a collective, between its view on the device and contiguous memory. */
 static sf_status bring_blocks(cuda *c, const sf_view *view, char *device, char *host,
                               bool to_device, sf_diag *diag)
 {
@@ -112,8 +113,9 @@ static sf_status copy_alone(cuda *c, const sf_inst *inst, const made *m, sf_diag
     return SF_OK;
 }
 
-/* Lanes are not in a graph, and what is not behind each other there has no order: so exchanges stand one behind the other, in the order
- * that they are put in, which is one that all ranks come to the end in (nccl_order.h). */
+/* Lanes are not in a graph, and operations on different lanes are not ordered: so exchanges follow
+ * each other in the order in which they are put, which is one in which no rank waits for ever
+ * (nccl_order.h). */
 static sf_status keep_order(cuda *c, sf_lane lane, sf_diag *diag)
 {
     sf_lane before = c->last_put;
@@ -123,7 +125,7 @@ static sf_status keep_order(cuda *c, sf_lane lane, sf_diag *diag)
     return table_of(c)->follow(c->device, lane, before, diag);
 }
 
-/* On its lane, when what computes has come to it. */
+/* On its lane, after the compute that precedes it. */
 static sf_status put_by_nccl(cuda *c, const frame *f, const sf_inst *inst, const made *m,
                              sf_diag *diag)
 {
@@ -156,8 +158,8 @@ static sf_status start_by_comm(cuda *c, const sf_inst *inst, const made *m, sf_d
     sf_collective_memory memory = sf_cuda_memory_of(inst, m);
     SF_TRY(sf_cuda_settle(c, diag));
     if (direct) {
-        SF_TRY(table_of(c)->wait(
-            c->device, diag)); /* what is read is there, and nobody reads what is written */
+        SF_TRY(table_of(c)->wait(c->device,
+                                 diag)); /* operands are ready, and results have no readers left */
         memory.where = &e->where;
     } else {
         SF_TRY(stage_operands(c, inst, m, diag));

@@ -59,7 +59,7 @@ static int type_number(sf_dtype dtype)
 static bool lay_out(int64_t m, int64_t n, int64_t row, int64_t column, matrix *out)
 {
     if ((column == 1 || n == 1) &&
-        (row >= n || m == 1)) { /* row by row: the transposed of what is stored */
+        (row >= n || m == 1)) { /* row by row: the transpose of the matrix in memory */
         *out = (matrix){.rows = n, .columns = m, .leading = row < n ? n : row, .is_transposed = 1};
         return true;
     }
@@ -88,7 +88,7 @@ static int make_layout(const sf_cuda_products *l, const matrix *m, int64_t batch
     return status;
 }
 
-/* Asks the library for its proposals. */
+/* Requests proposals from the library. */
 static bool find_ways(sf_lt_plan *p)
 {
     const sf_cuda_products *l = p->lt->library;
@@ -107,7 +107,8 @@ static bool find_ways(sf_lt_plan *p)
     return status == 0 && choice->count > 0;
 }
 
-/* The row that is added. Where it stands is said again when it is known; proposals want to see that it is aligned. */
+/* The row that is added. Its address is set once more when it is known; proposals need its
+ * alignment. */
 static int set_bias(const sf_lt_plan *p, const void *at)
 {
     return p->lt->library->product_set(p->product, BIAS_POINTER, &at, sizeof at);
@@ -173,7 +174,7 @@ sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst, bool biased)
     p->bytes[1] = sf_dtype_get(b.dtype)->bytes;
     p->bytes[2] = sf_dtype_get(c.dtype)->bytes;
     p->is_swapped = c.is_transposed;
-    if (p->is_swapped) { /* what is stored of C is its transposed, B^T A^T */
+    if (p->is_swapped) { /* the matrix in memory is the transpose of C, B^T A^T */
         a.is_transposed = !a.is_transposed;
         b.is_transposed = !b.is_transposed;
         c.is_transposed = 0;
@@ -200,7 +201,7 @@ void sf_lt_plan_free(sf_lt_plan *p)
     sf_free(p);
 }
 
-/* What a product is given. */
+/* The arguments of a product. */
 typedef struct given {
     const sf_lt_plan *plan;
     const char *a, *b;

@@ -40,7 +40,8 @@ static bool read_steps(const sf_loop *loop, sum *s)
     return s->nloads == 2 && s->add && s->store;
 }
 
-/* Registers are taken again, so who reads what is told by the order: two loads, a sum of both, which is stored. */
+/* Registers are reused, so the order determines the readers: two loads, a sum of both, which is
+ * stored. */
 static bool is_in_order(const sum *s)
 {
     const sf_loop_step *last = s->round ? s->round : s->add;

@@ -1,6 +1,6 @@
-/* What cuBLASLt does to a product on its way to memory, so that nothing has to read it there for that: adding a row to all rows, the
- * bias of a layer. In the program that is a DOT with a loop (prog/program.h). The library rounds once, a loop that follows rounds
- * the product first: where the library has no way, such a loop is run. */
+/* Epilogues of cuBLASLt, which save a pass over memory: adding a row to all rows, the bias of a
+ * layer. In the program that is a DOT with a loop (prog/program.h). The library rounds once, a
+ * separate loop rounds the product first: if the library has no such epilogue, the loop is run. */
 #ifndef SF_RUN_CUDA_CUBLASLT_EPILOGUE_H
 #define SF_RUN_CUDA_CUBLASLT_EPILOGUE_H
 

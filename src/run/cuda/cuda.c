@@ -1,6 +1,6 @@
-/* The CUDA engine: runs a program on a GPU. What an instruction launches, and where everything stands, is found once, when
- * it is opened; a step in which nothing waits for the host becomes one graph (cuda_graph.h), and is then started by one
- * call. */
+/* The CUDA engine: runs a program on a GPU. The launches of an instruction, and all addresses, are
+ * computed once, when it is opened; a step that never waits for the host becomes one graph
+ * (cuda_graph.h), and is then started by one call. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -16,7 +16,7 @@
 #include "run/engine/memory_fit.h"
 #include "run/engine/program_constants.h"
 
-/* What failed on one rank ends the step of the others. */
+/* A failure on one rank ends the step of the others. */
 static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)
 {
     if (status != SF_OK && c->collectives.comm) {
@@ -62,7 +62,7 @@ static sf_status place_constant(cuda *c, const sf_buffer *buffer, sf_diag *diag,
 {
     SF_TRY(sf_cuda_own_memory(c, buffer->bytes, diag, out));
     char *elements = sf_alloc((size_t)buffer->bytes + 1);
-    if (buffer->home == SF_HOME_CONSTANT) /* what is kept begins with zeros */
+    if (buffer->home == SF_HOME_CONSTANT) /* kept buffers begin with zeros */
         sf_constant_expand(buffer->constant, elements, buffer->bytes);
     sf_status status = table_of(c)->put(c->device, *out, elements, buffer->bytes, diag);
     sf_free(elements);
@@ -120,7 +120,8 @@ static void note_beside(cuda *c, frame *f)
     }
 }
 
-/* By a library, if that can; what that does of the loop behind it as well is no loop any more. */
+/* By a library, if that supports it; an epilogue that the library runs is removed from the
+ * loops. */
 static sf_status plan_product(cuda *c, made *m, sf_inst *inst, sf_diag *diag)
 {
     bool is_whole = false;
@@ -135,7 +136,7 @@ static sf_status plan_product(cuda *c, made *m, sf_inst *inst, sf_diag *diag)
     return SF_OK;
 }
 
-/* What stands where, and the text of all kernels. */
+/* Addresses of buffers, and the text of all kernels. */
 static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const *arenas,
                             char *const *arguments, sf_diag *diag)
 {
@@ -200,7 +201,7 @@ static void **ready_params(cuda *c, const made *m, const sf_launch *launch)
     return params;
 }
 
-/* The table of what is launched as one. */
+/* The table of a fused launch. */
 static void **ready_table(cuda *c, const frame *f, const sf_fused_launch *fused)
 {
     uint64_t *values = SF_ARRAY(&c->memory, fused->launch.kernel->ntable, uint64_t);
@@ -215,7 +216,7 @@ static void **ready_table(cuda *c, const frame *f, const sf_fused_launch *fused)
     return params;
 }
 
-/* When kernels are compiled and the scratch memory stands. */
+/* When kernels are compiled and the scratch memory is allocated. */
 static void ready_frame(cuda *c, frame *f)
 {
     for (size_t i = 0; i < f->program->ninsts; i++) {
@@ -276,7 +277,8 @@ static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_di
     return status;
 }
 
-/* Memory of the device was cleared when it was taken, and a mirror of what was written is none of zeros. */
+/* Memory of the device was cleared when it was allocated, and a mirror of written data is not
+ * zero. */
 static bool is_clear(const void *self, uint32_t argument)
 {
     const cuda *c = self;
@@ -373,7 +375,7 @@ static void close_cuda(void *self)
     sf_free(c);
 }
 
-/* Ranks of a machine have its GPUs in turn. */
+/* Ranks of a machine get its GPUs round-robin. */
 static int place_on_machine(const sf_comm *comm)
 {
     int place = 0;

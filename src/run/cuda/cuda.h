@@ -1,4 +1,5 @@
-/* The CUDA engine inside: a program in memory of a device, and what its instructions launch. */
+/* The internals of the CUDA engine: a program in memory of a device, and the launches of its
+ * instructions. */
 #ifndef SF_RUN_CUDA_CUDA_H
 #define SF_RUN_CUDA_CUDA_H
 
@@ -25,7 +26,7 @@ typedef struct exchange {
     bool staged;         /* through memory of the host: */
     sf_arena staging;
     char **in, **out;
-    sf_group *group; /* what it is between ranks, and which that is of all their exchanges: */
+    sf_group *group; /* the exchange, and its number among all exchanges: */
     sf_transfer transfer;
     uint64_t key;
     sf_nccl_group *nccl; /* that it goes in by NCCL; NULL: it does not */
@@ -33,7 +34,7 @@ typedef struct exchange {
     bool is_put_later;   /* not where the rank comes to it, which this event says (nccl_order.h) */
     size_t begun;
     bool is_last; /* of its lane, in the frame */
-    ready *folds; /* launches behind it (nccl_small_reduce.h) */
+    ready *folds; /* launches after it (nccl_small_reduce.h) */
     int nfolds;
 } exchange;
 
@@ -42,7 +43,7 @@ typedef struct made {
     const sf_fused_launch *fused; /* of the first of one, which launches for all of them */
     ready *launches;
     void *plan;       /* of a library, for a product, */
-    char *product[4]; /* and what it is given, with the row that is added to all of a product */
+    char *product[4]; /* and its arguments, with the row that is added to all of a product */
     char **in, **out;
     exchange *exchange; /* of COMM */
     size_t marks; /* of a COPY or COMM of the step: the numbers of its two marks, from this on */
@@ -67,9 +68,9 @@ typedef struct frame {
 typedef struct mirror {
     char *data;
     bool writes;
-    bool is_pinned; /* the memory: which takes long to get, so only for what stays */
+    bool is_pinned; /* memory that is pinned: slow to allocate, so only for buffers that stay */
     bool is_same;   /* as on the device, since no step changes it */
-    bool is_zero;   /* what is on the device, as long as there was no step */
+    bool is_zero;   /* the content on the device, before the first step */
 } mirror;
 
 typedef struct cuda {
@@ -83,7 +84,7 @@ typedef struct cuda {
     sf_arena memory;
     char **owned; /* memory of the device */
     size_t nowned, owned_capacity;
-    char **kept; /* and of the host, behind it */
+    char **kept; /* and of the host */
     size_t nkept, kept_capacity;
     char *scratch;
     int64_t scratch_bytes;
@@ -96,14 +97,14 @@ typedef struct cuda {
     bool can_draw;  /* the step is a graph from some run on (cuda_graph.h) */
     size_t nevents; /* of all frames */
     size_t nmarks;
-    bool is_timed;    /* marks stand between what runs now */
-    bool is_drawn;    /* what runs now becomes a graph: */
+    bool is_timed;    /* events are recorded in the current step */
+    bool is_drawn;    /* the current step becomes a graph: */
     sf_lane last_put; /* the lane of the last exchange by NCCL, or SF_LANE_COMPUTE */
     void *graph;
     int64_t steps;
     double slowest;     /* seconds of a step so far that was no graph */
     sf_timing *timings; /* by instruction, of the last step that was no graph */
-    double *seconds;    /* likewise, what it took */
+    double *seconds;    /* likewise, their times */
 } cuda;
 
 static inline const sf_device_table *table_of(const cuda *c)

@@ -1,11 +1,11 @@
-/* What the cuda engine runs on: a GPU, through the libraries that its driver and toolkit bring, or the host in its place,
- * which compiles the text of kernels with the compiler of the system and runs their threads one by one. SHEAF_CUDA=PATH
- * names that library (test/emulator): it is slow, and for tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or PATH,sm_80, has kernels compiled
- * for that architecture, which may have less than the GPU has.
+/* The device of the cuda engine: a GPU, through the libraries of its driver and toolkit, or a
+ * library in its place. SHEAF_CUDA=PATH names such a library (test/emulator): it compiles the text
+ * of kernels with the compiler of the system and runs their threads one by one on the host, for
+ * tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or PATH,sm_80, compiles kernels for that
+ * architecture, which may have fewer features than the GPU.
  *
- * What is computed is put on one stream, in order; copies from and to the host wait for what was put there before. Other lanes go on
- * beside it.
- */
+ * Compute is put on one stream, in order; copies from and to the host wait for earlier work there.
+ * Other lanes run concurrently. */
 #ifndef SF_RUN_CUDA_CUDA_DEVICE_H
 #define SF_RUN_CUDA_CUDA_DEVICE_H
 
@@ -18,8 +18,8 @@ typedef enum sf_lane {
     SF_LANE_COMPUTE,
     SF_LANE_TO_HOST, /* copies to memory of the host, */
     SF_LANE_FROM_HOST,
-    SF_LANE_EXCHANGE, /* what ranks of one process bring each other */
-    SF_LANE_COUNT     /* more of them, from this on, are asked for */
+    SF_LANE_EXCHANGE, /* exchanges between ranks of one process */
+    SF_LANE_COUNT     /* later lanes are added on request */
 } sf_lane;
 enum { SF_MORE_LANES = 28 };
 
@@ -40,36 +40,38 @@ typedef struct sf_device_table {
     sf_status (*copy)(sf_device *d, char *to, const char *from, int64_t bytes, sf_diag *diag);
     sf_status (*wait)(sf_device *d, sf_diag *diag);
 
-    /* Compiles all kernels; functions[i] becomes what `launch` takes for kernel i. */
+    /* Compiles all kernels; functions[i] is the argument of `launch` for kernel i. */
     sf_status (*compile)(sf_device *d, const sf_kernels *module, sf_threads *threads, sf_diag *diag,
                          void **functions);
     sf_status (*launch)(sf_device *d, void *function, int64_t blocks, int threads, void **params,
                         sf_diag *diag);
 
-    /* How a library does a DOT or a CONV; *plan is NULL where none does, and a kernel of ours has to. *is_whole, which is false before:
-     * it does the loop behind it, too (run/cuda/cublaslt_epilogue.h). */
+    /* The library's plan for a DOT or a CONV; *plan is NULL if it has none, and a kernel of ours
+     * runs. *is_whole, initially false: the plan includes the epilogue
+     * (run/cuda/cublaslt_epilogue.h). */
     sf_status (*plan)(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
                       bool *is_whole);
 
     void (*drop)(sf_device *d, void *plan);
     sf_status (*multiply)(sf_device *d, const void *plan, char *const *parts, sf_diag *diag);
 
-    /* On a lane: a copy of bytes between any memory of the device and what `pin` gives; a launch; waiting for all of it. Any thread
-     * may use that of exchanges. */
+    /* On a lane: a copy of bytes between any memory of the device and memory of `pin`; a launch;
+     * waiting for all of it. Any thread may use that of exchanges. */
     sf_status (*move)(sf_device *d, sf_lane lane, char *to, const char *from, int64_t bytes,
                       sf_diag *diag);
     sf_status (*launch_on)(sf_device *d, sf_lane lane, void *function, int64_t blocks, int threads,
                            void **params, sf_diag *diag);
     sf_status (*wait_on)(sf_device *d, sf_lane lane, sf_diag *diag);
 
-    /* What is put on a lane from now on waits for what is on another now; for the work on a lane at which event number `event`, of
-     * at most `count`, was raised last. */
+    /* Later work on a lane waits for the current work on another; for the work on a lane at which
+     * event number `event`, of at most `count`, was recorded last. */
     sf_status (*follow)(sf_device *d, sf_lane which, sf_lane whom, sf_diag *diag);
     sf_status (*raise)(sf_device *d, sf_lane lane, size_t event, size_t count, sf_diag *diag);
     sf_status (*await)(sf_device *d, sf_lane lane, size_t event, sf_diag *diag);
 
-    /* One lane more, for what must not wait for anything on the others; SF_EUNSUPPORTED past SF_MORE_LANES. A lane as a library takes it
-     * that puts work there; whether all that was put on a lane is done. */
+    /* Adds a lane, for work that must not wait for any other; SF_EUNSUPPORTED past
+     * SF_MORE_LANES. The lane as the stream of a library that puts work there; whether all work
+     * on a lane is done. */
     sf_status (*add)(sf_device *d, sf_diag *diag, sf_lane *out);
     sf_status (*stream)(sf_device *d, sf_lane lane, sf_diag *diag, void **out);
     sf_status (*ended)(sf_device *d, sf_lane lane, sf_diag *diag, bool *out);
@@ -79,7 +81,8 @@ typedef struct sf_device_table {
     sf_status (*mark)(sf_device *d, sf_lane lane, size_t index, size_t count, sf_diag *diag);
     sf_status (*when)(sf_device *d, size_t count, double *seconds, sf_diag *diag);
 
-    /* What is launched from begin to end is not run, but kept as one graph, which `replay` runs. NULL: it has none. */
+    /* Launches from begin to end are not run, but captured as one graph, which `replay` runs. NULL:
+     * not supported. */
     sf_status (*begin)(sf_device *d, sf_diag *diag);
     sf_status (*end)(sf_device *d, sf_diag *diag, void **graph);
     sf_status (*replay)(sf_device *d, void *graph, sf_diag *diag);
@@ -92,34 +95,36 @@ struct sf_device {
     bool is_host;      /* the host reaches its memory */
     int64_t memory;    /* bytes that can be had; 0: not known */
     int64_t workspace; /* bytes that were reserved */
-    uint64_t id[2];    /* what tells it from all others */
+    uint64_t id[2];    /* its unique identity */
     int count;         /* of those that this process may use */
 };
 
-/* The device that SHEAF_CUDA asks for, or GPU `which`: they are dealt out in turn, so that number 8 of 8 is the first again. Where
- * there is none, one line says what is missing. */
+/* The device of SHEAF_CUDA, or GPU `which`: GPUs are assigned round-robin, so that number 8 of 8 is
+ * the first. If there is none, one line names the missing part. */
 sf_status sf_device_open(int which, sf_diag *diag, sf_device **out);
 
-/* In words, what that is: not whether it is there. */
+/* A description of that device, whether or not it is there. */
 const char *sf_device_name(void);
 
 /* Bytes that can be had on the device; 0 where that is not known. */
 sf_status sf_device_memory(sf_diag *diag, int64_t *out);
 
-/* Whether the device that SHEAF_CUDA asks for multiplies fp8. */
+/* Whether the device of SHEAF_CUDA multiplies fp8. */
 bool sf_device_multiplies_fp8(void);
 
-/* Seconds of a copy of so many bytes between the device and memory of the host, as beside what is computed. */
+/* Seconds of a copy of so many bytes between the device and memory of the host, concurrent with
+ * compute. */
 sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out);
 
 sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out);
 
-/* A library that stands for a GPU has a function of this name and type. Tests have one, which runs kernels on the host
- * (test/emulator). */
+/* A library in place of a GPU has a function of this name and type. Tests have one, which runs
+ * kernels on the host (test/emulator). */
 #define SF_DEVICE_OPENING "sheaf_cuda_device"
 typedef sf_status sf_device_opening(int which, sf_diag *diag, sf_device **out);
 
-/* Loads what a GPU is used through, and finds the first; where there is none, one line says what is missing. */
+/* Loads the driver and its libraries, and finds the first GPU; if there is none, one line names the
+ * missing part. */
 sf_status sf_gpu_find(sf_diag *diag);
 
 /* Of the first: the architecture, as in 90; 0 where there is none. */
@@ -129,7 +134,7 @@ int sf_gpu_version(void);
  * is none. */
 bool sf_device_has_gpu(void);
 
-/* Likewise of the device that SHEAF_CUDA asks for. */
+/* Likewise of the device of SHEAF_CUDA. */
 bool sf_device_is_there(void);
 
 #endif

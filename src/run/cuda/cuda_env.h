@@ -1,5 +1,5 @@
-/* SHEAF_CUDA in the environment: an architecture that kernels are compiled for, such as sm_80; the path of a library that stands for a
- * GPU (it has a slash); or both, "PATH,sm_80". */
+/* SHEAF_CUDA in the environment: an architecture for which kernels are compiled, such as sm_80; the
+ * path of a library in place of a GPU (it has a slash); or both, "PATH,sm_80". */
 #ifndef SF_RUN_CUDA_CUDA_ENV_H
 #define SF_RUN_CUDA_CUDA_ENV_H
 

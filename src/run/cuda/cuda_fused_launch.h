@@ -10,7 +10,8 @@ void sf_cuda_find_fused_launches(cuda *c, frame *f);
 /* Kernels that nobody launches, since theirs are parts of others, are not compiled. */
 void sf_cuda_drop_kernels(cuda *c);
 
-/* What a launch took becomes that of each of its loops, by the bytes that they touch, one behind the other. */
+/* Divides the time of a fused launch among its loops, by the bytes that they touch, one after the
+ * other. */
 void sf_cuda_share_timings(cuda *c);
 
 #endif

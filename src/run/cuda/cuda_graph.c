@@ -1,7 +1,8 @@
 #include "run/cuda/cuda_graph.h"
 
-/* A node takes up to some KiB of memory that nobody announced, its parameters among it, and some microseconds when the graph is
- * made. What is longer is put on the stream node by node in each step, which waits for nobody either. */
+/* A node takes up to some KiB of memory that is not in the program's prediction, its parameters
+ * among it, and some microseconds when the graph is made. A longer step is put on the stream node
+ * by node each time, which does not wait either. */
 enum { MOST_NODES = 50000 };
 
 static bool frame_waits(const frame *f);

@@ -1,15 +1,15 @@
-/* The step as one graph of the device, which one call starts: where nothing in it waits for the host. Loops of which it is certain how
- * often they turn are in it turn by turn. */
+/* The step as one CUDA graph, which one call starts: if no operation in it waits for the host.
+ * Loops with a known trip count are in it iteration by iteration. */
 #ifndef SF_RUN_CUDA_CUDA_GRAPH_H
 #define SF_RUN_CUDA_CUDA_GRAPH_H
 
 #include "run/cuda/cuda.h"
 
-/* Sets c->can_draw, when it is known what goes by NCCL. */
+/* Sets c->can_draw, once it is known which exchanges use NCCL. */
 void sf_cuda_look_for_host(cuda *c);
 
-/* Draws the graph, where it can be. Libraries must have loaded what they load before. Where none comes about the step is run as
- * before, and nobody tries again. */
+/* Captures the graph, if possible. Libraries must have loaded their code before. If the capture
+ * fails the step is run without a graph, and capturing is not tried any more. */
 void sf_cuda_draw(cuda *c);
 void sf_cuda_forget_graph(cuda *c);
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* One library: its names, newest first, and what is called of it. */
+/* One library: its names, newest first, and the functions that are called. */
 typedef struct source {
     const char *part_of; /* for the message */
     const char *names[6];

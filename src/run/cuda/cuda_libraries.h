@@ -1,5 +1,5 @@
-/* The libraries of a GPU, loaded when one is asked for: what is called of them, declared here, so that building needs
- * none of their headers. Numbers are those of CUDA 12 and 13. */
+/* The libraries of a GPU, loaded on first use: the functions that are called, declared here, so
+ * that building needs none of their headers. Numbers are those of CUDA 12 and 13. */
 #ifndef SF_RUN_CUDA_CUDA_LIBRARIES_H
 #define SF_RUN_CUDA_CUDA_LIBRARIES_H
 
@@ -112,8 +112,8 @@ typedef struct lt_heuristic {
     X(finish, cudnnBackendFinalize, (void *))                                                      \
     X(execute, cudnnBackendExecute, (void *, void *, void *))
 
-/* Exchanges between GPUs: libnccl. Functions return 0 or an nccl_result; what they take by name is said by these types, so that
- * a test can hold the list against the header. */
+/* Exchanges between GPUs: libnccl. Functions return 0 or an nccl_result; these types name their
+ * arguments, so that a test can check the list against the header. */
 typedef int nccl_type, nccl_operation, nccl_result;
 typedef struct nccl_comm_ *nccl_comm;
 typedef cu_stream nccl_stream;
@@ -121,7 +121,7 @@ typedef struct nccl_id {
     char bytes[128];
 } nccl_id;
 
-/* The beginning of what the library has, of which the size tells it that there is no more. */
+/* The beginning of the library's struct; its size marks the end. */
 typedef struct nccl_config {
     size_t size;
     unsigned magic, version;
@@ -189,7 +189,7 @@ typedef struct sf_cuda_exchanges {
 } sf_cuda_exchanges;
 #undef X
 
-/* Each is loaded once and stays. Where one cannot be, the message says which, and of what it is a part. */
+/* Each is loaded once and stays. If one cannot be loaded, the message names it and its package. */
 sf_status sf_cuda_load_driver(sf_diag *diag, const sf_cuda_driver **out);
 sf_status sf_cuda_load_compiler(sf_diag *diag, const sf_cuda_compiler **out);
 sf_status sf_cuda_load_products(sf_diag *diag, const sf_cuda_products **out);

@@ -3,7 +3,7 @@
 #include "run/cuda/cublaslt_epilogue.h"
 #include "run/text/text_conv.h"
 
-/* Of 8 bits, cuBLASLt multiplies what has the summed dimension side by side. */
+/* Of 8 bits, cuBLASLt multiplies operands with contiguous sums. */
 static bool transposes(sf_dtype dtype)
 {
     return dtype == SF_F8E4M3FN || dtype == SF_F8E5M2;
@@ -72,9 +72,10 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
     return sf_cuda_scratch(program) + sf_cuda_workspace(program);
 }
 
-/* A thread of a GPU computes many times what it loads, so more is computed again than on a CPU. Behind products
- * run loops that their library does: a kernel of ours cannot follow it block by block. A product of 17 Gflop in TF32, both of whose factors are
- * summed over what lies apart, took 97 us on an H200 and 65 otherwise, and to turn one of 33 MB takes some 20. */
+/* A GPU does much more arithmetic per load than a CPU, so loops recompute more. Only epilogues of
+ * the library follow products: a kernel of ours cannot follow it block by block. A product of 17
+ * Gflop in TF32, of whose factors neither has contiguous sums, took 97 us on an H200 and 65
+ * otherwise, and to transpose one of 33 MB takes some 20. */
 #define CUDA_TARGET(may_round)                                                                     \
     .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 24,               \
     .most_functions = 4, .asked_functions = 4, .few_passes = true, .follows = sf_cuda_follows,     \

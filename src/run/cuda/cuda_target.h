@@ -1,4 +1,4 @@
-/* What the cuda engine can do. */
+/* The target of the cuda engine. */
 #ifndef SF_RUN_CUDA_CUDA_TARGET_H
 #define SF_RUN_CUDA_CUDA_TARGET_H
 

@@ -66,7 +66,7 @@ enum {
 
     CROSS_CORRELATION = 1,
     BY_MODEL = 3, /* the library's better guess, */
-    BY_RULES = 2, /* and what always works */
+    BY_RULES = 2, /* and the one that always works */
     MOST_CONFIGURATIONS = 24,
     MOST_TRIED = 8,
     MOST_NOTES = 32,
@@ -102,7 +102,7 @@ void sf_cudnn_close(sf_cudnn *d)
     d->handle = NULL;
 }
 
-/* Descriptors. One that could not be made is NULL, and what is set of it fails. */
+/* Descriptors. One that could not be made is NULL, and setting its attributes fails. */
 
 static void *make(table *l, int kind)
 {
@@ -242,7 +242,7 @@ static bool draw(const sf_cudnn *d, const sf_convolve *c, drawing *g)
 
 /* Ways */
 
-/* Whether an engine rounds no more than it may, and gives the same bits again. */
+/* Whether an engine rounds no more than it may, and gives the same bits in each run. */
 static bool is_allowed(table *l, void *configuration, bool rounds)
 {
     void *engine = make(l, MAKE_ENGINE);

@@ -5,7 +5,7 @@
 #include "run/cuda/cuda_libraries.h"
 #include "run/text/text_conv.h"
 
-/* What it stands on, borrowed, is there before it is opened; one without a library was not. */
+/* The borrowed handles exist before it is opened; one without a library was not opened. */
 typedef struct sf_cudnn {
     const sf_cuda_driver *driver;
     int ordinal; /* of the GPU */
@@ -23,8 +23,8 @@ void sf_cudnn_close(sf_cudnn *cudnn);
 
 typedef struct sf_cudnn_plan sf_cudnn_plan;
 
-/* The fastest way to do a convolution, as tried in memory that is given back, of those that round no more than asked for and give the
- * same bits when they are run again. NULL where there is none. */
+/* The fastest way to run a convolution, as timed in memory that is freed afterwards, of those that
+ * round no more than allowed and give the same bits in each run. NULL if there is none. */
 sf_cudnn_plan *sf_cudnn_plan_new(const sf_cudnn *cudnn, const sf_convolve *convolve, bool tf32);
 void sf_cudnn_plan_free(sf_cudnn_plan *plan);
 

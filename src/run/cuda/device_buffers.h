@@ -1,4 +1,4 @@
-/* Memory that an engine has until it is closed: of its device, and of the host behind it. */
+/* Memory that an engine has until it is closed: of its device, and of the host. */
 #ifndef SF_RUN_CUDA_DEVICE_BUFFERS_H
 #define SF_RUN_CUDA_DEVICE_BUFFERS_H
 

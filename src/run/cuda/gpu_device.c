@@ -19,11 +19,11 @@ enum {
     COMPUTE_MINOR = 76,
     MOST_SHARED = 8,         /* and of a function */
     PLAIN_SHARED = 48 << 10, /* that every function may have */
-    CAPTURE_THREAD = 1,      /* what other threads do has no part in a capture */
+    CAPTURE_THREAD = 1,      /* work of other threads is not captured */
     NOT_READY = 600,         /* work is still going on */
 };
 
-/* What compile gives for a kernel. */
+/* The compiled kernel. */
 typedef struct gpu_kernel {
     void *function;
     int shared;
@@ -445,7 +445,8 @@ static void close_gpu(sf_device *d)
     sf_free(g);
 }
 
-/* For the compiler. What only some GPUs of a kind have, such as groups of warps, goes by a name of its own. */
+/* For the compiler. Features of only some GPUs of a kind, such as groups of warps, have a name of
+ * their own. */
 static void name_architecture(gpu *g, int version)
 {
     const char *asked = sf_cuda_asked_architecture();

@@ -41,7 +41,7 @@ static sf_status read_settings(sf_diag *diag, settings *out)
     return SF_OK;
 }
 
-/* Once, since other threads look there: and before any of them asks NCCL for something. */
+/* Once, since other threads read the environment: and before the first call of NCCL. */
 static void prefer_same_bits(void)
 {
     setenv("NCCL_NVLS_ENABLE", "0", 0);
@@ -70,7 +70,7 @@ sf_status sf_nccl_load(sf_nccl *nccl, sf_diag *diag)
 
 /* Types */
 
-/* What elements are combined as, or -1. */
+/* The NCCL type in which elements are combined, or -1. */
 static int type_of(sf_dtype dtype)
 {
     switch ((int)dtype) {
@@ -186,7 +186,7 @@ sf_status sf_nccl_check(const sf_nccl *nccl, sf_diag *diag)
 
 /* Joining */
 
-/* What members tell each other: the first makes the number of the communicator. */
+/* The data that members exchange: the first makes the id of the communicator. */
 typedef struct row {
     nccl_id id;
     uint64_t signature;
@@ -236,8 +236,9 @@ static sf_status join_group(const sf_nccl *nccl, sf_nccl_group *g, nccl_id id, s
     return SF_OK;
 }
 
-/* The library connects two ranks in the first call of both, and keeps each until the other has made its own. Where they stand in
- * programs, two stages may each be kept by what the other comes to later; here all ranks have them in one order. */
+/* The library connects two ranks in the first call of both, and blocks each until the other has
+ * made its own. At their places in programs, two stages might block each other; here all ranks
+ * connect in one order. */
 static sf_status connect_pair(const sf_nccl *nccl, const sf_nccl_group *g, sf_diag *diag)
 {
     bool sends = sf_comm_group_place(g->group) == 0;
@@ -251,7 +252,7 @@ static sf_status connect_pair(const sf_nccl *nccl, const sf_nccl_group *g, sf_di
     return sf_nccl_put(nccl, g, &transfer, diag);
 }
 
-/* What fails on one member keeps all of them from it; `good` says whether something has failed on this rank. */
+/* A failure on one member keeps all of them from using it; `good` is whether this rank has none. */
 static sf_status meet_group(sf_nccl *nccl, sf_nccl_group *g, bool *good, sf_diag *why, row *rows,
                             sf_diag *diag)
 {
@@ -339,7 +340,7 @@ static int bring(const putting *p, const char *in, char *out, int64_t count, int
     return result;
 }
 
-/* Blocks that do not lie one behind the other are brought each for itself. */
+/* Blocks that are not contiguous are sent one by one. */
 static int put_blocks(const putting *p, const sf_transfer_part *part)
 {
     const char *in = part->in;
@@ -425,7 +426,8 @@ static void forget(sf_nccl *nccl)
     nccl->library = NULL;
 }
 
-/* All at once: one may stand behind another on its lane, and the library waits for what is under way of each. */
+/* All at once: one may wait for another on its lane, and the library waits for the work in flight
+ * of each. */
 void sf_nccl_abort(sf_nccl *nccl)
 {
     if (!nccl->library)
@@ -438,8 +440,8 @@ void sf_nccl_abort(sf_nccl *nccl)
     forget(nccl);
 }
 
-/* What others still have to get of this rank has gone when a communicator is final; who is not there to say so within a while is not
- * waited for. */
+/* Data that other ranks still expect from this one has been sent when a communicator is finalized;
+ * the wait for ranks that do not answer is limited. */
 void sf_nccl_close(sf_nccl *nccl)
 {
     const double patience = 2;

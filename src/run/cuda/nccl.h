@@ -1,16 +1,18 @@
-/* NCCL: what ranks bring each other from GPU to GPU, put on lanes beside the compute. Nothing here waits for a transfer; what waits for
- * another rank, while communicators are made or connected, does so within the limit of the sf_comm.
+/* NCCL: exchanges from GPU to GPU, put on lanes concurrent with compute. No call waits for a
+ * transfer; waits for other ranks, while communicators are made or connected, end within the limit
+ * of the sf_comm.
  *
- * Collectives of all groups are on one lane; messages of a pair in one direction have a lane of their own. In which order they are put there
- * is the caller's matter (nccl_order.h).
+ * Collectives of all groups are on one lane; messages of a pair in one direction have a lane of
+ * their own. The caller determines the order in which they are put there (nccl_order.h).
  *
  * SHEAF_NCCL in the environment is a list, with commas, of
  *     off        it is not used
- *     shared     it is used although ranks have a GPU together, which it refuses unless it is told otherwise
- *     a path     the library, instead of the one that the system finds; for kernels run by the host it is needed
+ *     shared     it is used although ranks share a GPU, which it refuses by default
+ *     a path     the library, instead of the one that the system finds; needed for the emulator
  *
- * Sums are made in an order that depends on the ranks and on sizes, and so have the same bits in every run, but not those of an
- * sf_comm. Where switches add, that is not said to hold: they are not asked to, unless NCCL_NVLS_ENABLE says otherwise. */
+ * Sums are made in an order that depends on the ranks and on sizes, and so have the same bits in
+ * every run, but not those of an sf_comm. NCCL does not guarantee this for switches that add: they
+ * are disabled, unless NCCL_NVLS_ENABLE is set. */
 #ifndef SF_RUN_CUDA_NCCL_H
 #define SF_RUN_CUDA_NCCL_H
 
@@ -36,14 +38,15 @@ typedef struct sf_nccl {
     sf_nccl_group *
         groups; /* the caller's; in an order that all ranks agree on, so that nobody waits in a circle */
     int ngroups;
-    char *byte;   /* the caller's, of the device: what pairs connect by */
+    char *byte;   /* the caller's, of the device: used to connect pairs */
     sf_lane lane; /* of collectives; 0: there is none yet */
 } sf_nccl;
 
-/* Whether SHEAF_NCCL, and the device, let it be used. SF_EUSAGE for what is none of the words. */
+/* Whether SHEAF_NCCL, and the device, allow it. SF_EUSAGE for an unknown word. */
 sf_status sf_nccl_asked(const sf_device *device, sf_diag *diag, bool *asked, bool *shared);
 
-/* Whether the library has what the transfer needs. The maximum of floats is not that of others here: it loses NaN. */
+/* Whether the library supports the transfer. Its maximum of floats differs from others here: it
+ * loses NaN. */
 bool sf_nccl_can(const sf_transfer *transfer);
 
 /* Opens the library; groups are joined then. Where there is none, the message says so. */

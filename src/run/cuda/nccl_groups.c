@@ -23,7 +23,7 @@ sf_collective_memory sf_cuda_memory_of(const sf_inst *inst, const made *m)
                                   .out = gives ? m->out : NULL};
 }
 
-/* Does something to every exchange of several ranks, in the order in which they stand. */
+/* Visits every exchange of several ranks, in program order. */
 typedef sf_status visitor(cuda *c, void *context, const sf_inst *inst, const made *m,
                           sf_diag *diag);
 
@@ -43,7 +43,7 @@ static sf_status visit_exchanges(cuda *c, const frame *f, visitor *visit, void *
 
 /* The ranks */
 
-/* What a rank says of itself, by rank. */
+/* The properties of each rank. */
 typedef struct nccl_groups {
     bool shared; /* ranks may have a GPU together */
     uint64_t *ids[2];
@@ -95,7 +95,7 @@ static sf_status note_group(cuda *c, void *context, const sf_inst *inst, const m
     return SF_OK;
 }
 
-/* What must be the same on all members. */
+/* The signature that must be the same on all members. */
 static sf_status sign_group(cuda *c, void *context, const sf_inst *inst, const made *m,
                             sf_diag *diag)
 {
@@ -201,7 +201,8 @@ static sf_status keep_out(cuda *c, void *context, const sf_inst *inst, const mad
     return SF_OK;
 }
 
-/* Whether NCCL is to be used, on all ranks or none. What is missing is said where it would have been, by the first who misses it. */
+/* Whether NCCL is used, on all ranks or none. The first rank that lacks it reports the missing
+ * part. */
 static sf_status find_groups(cuda *c, nccl_groups *y, const sf_diag *why, sf_diag *diag, bool *any)
 {
     sf_comm *comm = c->collectives.comm;

@@ -59,7 +59,8 @@ static void list_begun(listing *l, const sf_inst *inst, exchange *e, uint32_t at
     list_coming(l, e->key, (uint32_t)sf_comm_group_size(e->group), at);
 }
 
-/* What stands in a body is put where it stands, and taken as waited for there: turn by turn it is the same. */
+/* An exchange in a body is put at its place, and counts as waited for there: each iteration is the
+ * same. */
 static void list_body(listing *l, const frame *f, uint32_t at)
 {
     for (size_t i = 0; i < f->program->ninsts; i++) {
@@ -89,7 +90,7 @@ static void list_step(listing *l, const frame *f)
     }
 }
 
-/* What all ranks come to, by rank. */
+/* The events of all ranks, by rank. */
 static sf_status gather_comings(listing *l, sf_arena *scratch, sf_diag *diag, sf_comings **out)
 {
     sf_comm *comm = l->c->collectives.comm;

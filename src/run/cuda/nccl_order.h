@@ -5,7 +5,8 @@
 
 #include "run/cuda/cuda.h"
 
-/* Ranks tell each other what they come to, if one of them sends messages. *is_found, the same on all: there is an order. */
+/* Ranks exchange their lists of events, if one of them sends messages. *is_found, the same on all:
+ * there is an order. */
 sf_status sf_cuda_find_puts(cuda *c, sf_diag *diag, bool *is_found);
 
 #endif

@@ -31,7 +31,8 @@ void sf_cuda_fold_values(const void *const *sources, int members, int segment, v
         params[i] = &values[i];
 }
 
-/* Elements [first, first + count) of the result, of which those of the member at place q stand at room + q * step bytes. */
+/* Elements [first, first + count) of the result; those of the member at place q are at room + q *
+ * step bytes. */
 static void add_fold(cuda *c, exchange *e, const char *room, int64_t step, int segment, char *out,
                      int64_t count)
 {

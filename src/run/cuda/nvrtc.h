@@ -1,4 +1,4 @@
-/* Kernels compiled by NVRTC, with a cache of what it compiled (base/native/disk_cache.h). */
+/* Kernels compiled by NVRTC, with a cache of compiled code (base/native/disk_cache.h). */
 #ifndef SF_RUN_CUDA_NVRTC_H
 #define SF_RUN_CUDA_NVRTC_H
 

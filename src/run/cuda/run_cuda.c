@@ -100,7 +100,7 @@ static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag
     case SF_INST_CONV:
         return run_product(c, m, diag);
     case SF_INST_LOOP:
-    case SF_INST_JOIN: /* what it waits for has been waited for */
+    case SF_INST_JOIN: /* the awaited event has been waited for */
     case SF_INST_KIND_COUNT:
         break;
     }

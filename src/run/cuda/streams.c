@@ -38,7 +38,7 @@ void sf_streams_close(sf_streams *s)
         s->driver->stream_destroy(s->at[i]);
 }
 
-/* Who waits for an event waits for what it was recorded behind when it began to: it may be recorded again. */
+/* A wait for an event is for its last record at that time: it may be recorded once more. */
 int sf_streams_follow(sf_streams *s, sf_lane which, sf_lane whom)
 {
     int status = s->driver->event_record(s->point, s->at[whom]);

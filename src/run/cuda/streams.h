@@ -1,5 +1,5 @@
-/* The streams of a GPU: that which computes, and those beside it. Work on one of them is done in order; one follows another from
- * where that is now on, or waits for an event. */
+/* The streams of a GPU: the compute stream, and others that run concurrently. Work on one of them
+ * is done in order; one follows another from its current position, or waits for an event. */
 #ifndef SF_RUN_CUDA_STREAMS_H
 #define SF_RUN_CUDA_STREAMS_H
 
@@ -20,7 +20,7 @@ int sf_streams_open(sf_streams *streams);
 void sf_streams_close(sf_streams *streams);
 int sf_streams_add(sf_streams *streams); /* one more, at the end; not past the room there is */
 
-/* Likewise numbers of errors; `sf_device_table` says what they do. */
+/* Likewise numbers of errors; `sf_device_table` describes them. */
 int sf_streams_follow(sf_streams *streams, sf_lane which, sf_lane whom);
 int sf_streams_raise(sf_streams *streams, sf_lane lane, size_t event, size_t count);
 int sf_streams_await(sf_streams *streams, sf_lane lane, size_t event);

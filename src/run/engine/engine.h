@@ -1,11 +1,10 @@
-/* An engine holds the state of a step and runs it, again and again.
+/* An engine holds the state of a step and runs it repeatedly.
  *
  * The arguments live in the engine, in memory of its own. The host reads and writes them through calls, between
  * steps. After a step, every result that becomes an argument of the next step is that argument; the others (the
  * loss, say) can be read until the next step.
  *
- * An engine is used by one thread at a time. Engines on one program do not disturb each other.
- */
+ * An engine is used by one thread at a time. Engines on one program do not disturb each other. */
 #ifndef SF_RUN_ENGINE_ENGINE_H
 #define SF_RUN_ENGINE_ENGINE_H
 
@@ -17,12 +16,12 @@
 
 typedef struct sf_engine sf_engine;
 
-/* The way to the host's memory, as copies are held to it; bandwidth 0: they take what they take. */
+/* The link to the host's memory, by which copies are throttled; bandwidth 0: they are not. */
 typedef struct sf_host_link {
     double bandwidth, latency; /* bytes a second, each way; seconds of a copy */
 } sf_host_link;
 
-/* What products of f32 are computed in. */
+/* The type in which products of f32 are computed. */
 typedef enum sf_precision {
     SF_PRECISION_F32,
     SF_PRECISION_TF32, /* factors lose bits where a GPU is faster then */
@@ -36,10 +35,10 @@ typedef struct sf_engine_options {
     int threads;      /* 0: as many as the process may use */
     sf_threads *pool; /* borrowed, instead of `threads` of its own. Whoever may be left by a failed
                          allocation (base/mem.h) owns the pool outside, for threads cannot be left */
-    int64_t memory;   /* most bytes, of device and host; 0: what the machine has */
+    int64_t memory;   /* most bytes, of device and host; 0: the memory of the machine */
     int64_t device_memory;  /* most bytes of the device alone; 0: no other limit */
     sf_host_link host_link; /* of a device that copies between its memory and the host's */
-    sf_precision precision; /* but for products of which the text asks more */
+    sf_precision precision; /* except for products that the text wants more precise */
     sf_comm *comm;          /* for collectives, borrowed; NULL: all groups are of one rank */
 } sf_engine_options;
 
@@ -80,8 +79,9 @@ sf_status sf_engine_read_result(sf_engine *engine, uint32_t result, void *data, 
  * that they are not. */
 sf_status sf_engine_step(sf_engine *engine, sf_diag *diag);
 
-/* The same in two halves. Where the step still goes on after the first, arguments that no step changes, batches, may be lent and
- * written meanwhile; they are given back behind the second half, and nothing else is asked of the engine before it. */
+/* The same in two halves. If the step goes on after the first, arguments that no step changes,
+ * batches, may be lent and written meanwhile; they are returned after the second half, and no other
+ * call of the engine is allowed in between. */
 sf_status sf_engine_start(sf_engine *engine, sf_diag *diag, bool *goes_on);
 sf_status sf_engine_finish(sf_engine *engine, sf_diag *diag);
 

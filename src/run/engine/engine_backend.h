@@ -1,11 +1,11 @@
-/* What comes after an engine: one table of functions per kind. */
+/* The backend of an engine: one table of functions per kind. */
 #ifndef SF_RUN_ENGINE_ENGINE_BACKEND_H
 #define SF_RUN_ENGINE_ENGINE_BACKEND_H
 
 #include "run/engine/engine.h"
 
-/* The functions of engine.h for one kind; `self` is what `open` made. They come as the contracts
- * there say. */
+/* The functions of engine.h for one kind; `self` is the result of `open`. Their contracts are those
+ * of engine.h. */
 typedef struct sf_engine_table {
     const char *name;
     void (*close)(void *self);
@@ -28,10 +28,10 @@ struct sf_engine {
     void *self;
     uint32_t narguments, nresults;
     const sf_type *const *argument_types,
-        *const *result_types; /* borrowed from what it was opened on */
+        *const *result_types; /* borrowed from its program or graph */
 };
 
-/* What sf_engine_open does for a program of the target of that name; leaves nothing behind when it fails. */
+/* sf_engine_open for a program of the target of that name; leaves no resources when it fails. */
 typedef sf_status sf_engine_opener(const sf_program *program, const sf_engine_options *options,
                                    sf_diag *diag, sf_engine *out);
 sf_engine_opener sf_cpu_open, sf_cuda_open;

@@ -18,7 +18,7 @@ static bool stands_at(const sf_program *p, uint32_t buffer, uint32_t at)
     return sf_in_arena(b) && b->space == SF_SPACE_DEVICE && sf_buffer_lives(p, buffer, at);
 }
 
-/* The instruction that first writes the buffer: what is in it is named by that. */
+/* The instruction that first writes the buffer: it names the content. */
 static const sf_inst *maker_of_buffer(const sf_program *p, uint32_t buffer)
 {
     for (uint32_t i = p->buffers[buffer].first; i < p->ninsts; i++)
@@ -28,7 +28,8 @@ static const sf_inst *maker_of_buffer(const sf_program *p, uint32_t buffer)
     return NULL;
 }
 
-/* The largest that stands then and comes behind `above` in the order of size and number; SF_NONE: there is none. */
+/* The largest buffer that lives then and comes after `above` in the order of size and number;
+ * SF_NONE: there is none. */
 static uint32_t next_largest(const sf_program *p, uint32_t at, uint32_t above)
 {
     uint32_t best = SF_NONE;

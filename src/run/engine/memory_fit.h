@@ -1,4 +1,5 @@
-/* Whether a program fits into memory, asked before it is given any: what it announces is what it takes. */
+/* Whether a program fits into memory, before any is allocated: its recorded sizes are the memory
+ * that it takes. */
 #ifndef SF_RUN_ENGINE_MEMORY_FIT_H
 #define SF_RUN_ENGINE_MEMORY_FIT_H
 
@@ -10,11 +11,11 @@ typedef struct sf_room {
     int64_t scratch; /* that the engine takes beside the program */
 } sf_room;
 
-/* SF_ENOMEM, with the instruction at which most of it stands, and what that is. */
+/* SF_ENOMEM, with the instruction at which most memory is in use, and the largest buffers there. */
 sf_status sf_check_room(const sf_program *program, const sf_room *room, sf_diag *diag);
 
-/* Memory that was predicted, and is not there all the same: SF_ENOMEM, with how many bytes were asked for in vain, and with the
- * prediction. */
+/* Memory that was predicted to fit could not be allocated: SF_ENOMEM, with the bytes requested, and
+ * with the prediction. */
 sf_status sf_fail_room(const sf_program *program, const sf_room *room, int64_t bytes,
                        sf_diag *diag);
 

@@ -1,5 +1,5 @@
-/* The backward pass of attention, for keys block by block, and for each along all queries that see it. With weights P, which are
- * computed again, and the gradient dO of what came out:
+/* The backward pass of attention, for keys block by block, and for each along all queries that see
+ * it. With weights P, which are recomputed, and the gradient dO of the output:
  *
  *     dV = P^T dO      dS = P (dO V^T - delta) scale      dK = dS^T Q      dQ = dS K
  *
@@ -14,7 +14,8 @@ enum { ROWS = SF_ATTEND_ROWS, COLUMNS = 128 };
 
 enum { Q, K, V, OUT, ENDS, DOUT };
 
-/* What a thread works in, and behind that the dQ of all shares where a pair has several: bytes. */
+/* The scratch memory of a thread, and after that the dQ of all shares if a pair has several:
+ * bytes. */
 typedef struct room {
     int64_t weights, slopes, narrow_weights, narrow_slopes, keys, values, deltas, products, queries;
     int64_t all;
@@ -27,8 +28,8 @@ typedef struct attending {
     sf_tensor *out;
     int64_t shares; /* of a pair */
     char *scratch;
-    float *
-        queries; /* of all shares; NULL: a pair is one share, whose dQ stands in scratch of its thread */
+    /* of all shares; NULL: a pair is one share, whose dQ is in scratch of its thread */
+    float *queries;
 } attending;
 
 /* Floats of a dQ: registers are multiples of 16. */
@@ -53,7 +54,7 @@ static room room_of(const sf_attend *a)
     return r;
 }
 
-/* One share, as it stands in scratch. */
+/* One share, in scratch. */
 typedef struct share {
     const attending *t;
     int64_t pair, number;
@@ -170,7 +171,8 @@ static void attend_keys(const share *s, int64_t at)
     store_rows(a, &s->t->out[V], s->pair, at, columns, s->values);
 }
 
-/* Where earlier keys are seen by more queries, blocks are dealt out in turns, so that shares are about equal. */
+/* If earlier keys are seen by more queries, blocks are distributed round-robin, so that shares are
+ * about equal. */
 static void attend_part(void *context, int part, int64_t first, int64_t end)
 {
     const attending *t = context;

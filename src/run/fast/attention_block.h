@@ -1,9 +1,9 @@
-/* Attention (op/attention.h) block by block: what its forward and its backward pass share.
+/* Attention (op/attention.h) block by block: common to its forward and its backward pass.
  *
- * A block of scores is `rows` places of queries by `columns` places of keys, of one head of one example, which is a pair. It
- * stands in scratch memory of a thread, as floats; products are those of run/gemm. What the forward pass leaves of a row is
- * the logarithm of the sum of its exponentials, so that exp(score - end) is a weight.
- */
+ * A block of scores is `rows` places of queries by `columns` places of keys, of one head of one
+ * example, which is a pair. It is in scratch memory of a thread, as floats; products are those of
+ * run/gemm. The forward pass saves for each row the logarithm of the sum of its exponentials, so
+ * that exp(score - end) is a weight. */
 #ifndef SF_RUN_FAST_ATTENTION_BLOCK_H
 #define SF_RUN_FAST_ATTENTION_BLOCK_H
 

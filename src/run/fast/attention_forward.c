@@ -1,5 +1,6 @@
-/* The forward pass of attention: the rows of a block go along all keys that they see, and keep their largest score, the sum of
- * their exponentials and their values as of what was seen so far (Milakov and Gimelshein 2018; Dao et al. 2022). */
+/* The forward pass of attention: the rows of a block go along all keys that they see, and keep
+ * their largest score, the sum of their exponentials and the weighted values so far (Milakov and
+ * Gimelshein 2018; Dao et al. 2022). */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 enum { ROWS = SF_ATTEND_ROWS, COLUMNS = 512 };
 
-/* What a thread works in: bytes from its beginning. */
+/* The scratch memory of a thread: bytes from its beginning. */
 typedef struct room {
     int64_t scores, narrow, values, tops, sums, products, all;
 } room;
@@ -34,7 +35,7 @@ static room room_of(const sf_attend *a)
     return r;
 }
 
-/* Rows [first, first + rows) of a pair, as they stand in scratch. */
+/* Rows [first, first + rows) of a pair, in scratch. */
 typedef struct rows {
     const attending *t;
     int64_t pair, first, count;

@@ -204,7 +204,7 @@ static void run_pad(const sf_op *op, int64_t variant, const sf_tensor *in, sf_te
 
 const sf_fast sf_fast_pad = {.run = run_pad};
 
-/* Rows of `inner` equal elements; `size` rows count up, again and again. */
+/* Rows of `inner` equal elements; `size` rows count up, repeatedly. */
 typedef struct counting {
     const sf_tensor *out;
     int64_t size, inner;

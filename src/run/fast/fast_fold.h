@@ -8,8 +8,8 @@
 
 enum { SF_FAST_REGISTER = 1024 }; /* elements */
 
-/* `memory` is the type that a register has in memory as it is: accumulators that are kept between steps stand
- * there. */
+/* `memory` is the type that a register has in memory unchanged: accumulators that are kept between
+ * steps have it. */
 typedef struct sf_folding {
     const sf_vec *vec;
     sf_monoid monoid;
@@ -30,7 +30,7 @@ typedef union sf_register {
 /* Not for SF_MONOID_SECOND and NONE. */
 sf_folding sf_folding_of(sf_monoid monoid, sf_dtype dtype);
 
-/* Whether accumulators can stand in the result itself. */
+/* Whether accumulators can be in the result itself. */
 static inline bool sf_folding_native(const sf_folding *folding)
 {
     return sf_dtype_get(folding->dtype)->bits >= 32;

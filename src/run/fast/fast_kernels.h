@@ -1,4 +1,4 @@
-/* What the families of fast kernels give to fast.c. */
+/* Tables of the families of fast kernels for fast.c. */
 #ifndef SF_RUN_FAST_FAST_KERNELS_H
 #define SF_RUN_FAST_FAST_KERNELS_H
 
@@ -7,8 +7,8 @@
 /* The variant of ops that a family has no kernel for. */
 enum { SF_FAST_NONE = -1 };
 
-/* Only `choose` looks at texts and regions. What the others need of these is in the variant: a number of
- * up to 63 bits, which each family makes up for itself. */
+/* Only `choose` reads texts and regions. It encodes for the other functions what they need in the
+ * variant: a number of up to 63 bits, in an encoding of the family. */
 struct sf_fast {
     int64_t (*choose)(const sf_op *op); /* a variant, or SF_FAST_NONE. NULL: always 0 */
     int64_t (*scratch)(const sf_op *op, int64_t variant, int threads); /* NULL: none */

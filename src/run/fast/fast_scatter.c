@@ -1,9 +1,9 @@
 /* scatter with a monoid, or one that overwrites. Of several operands, each has its own.
  *
- * The operand is cut along one dimension, and each thread has a range of it to itself: it copies that
- * range, and then walks through all points in order and applies what of their windows falls into it.
- * So every element sees its updates in the order of the points, whatever the number of threads.
- */
+ * The operand is cut along one dimension, and each thread has a range of it to itself: it copies
+ * that range, and then walks through all points in order and applies the part of their windows
+ * in it. So every element sees its updates in the order of the points, whatever the number of
+ * threads. */
 #include <string.h>
 
 #include "op/indexing.h"
@@ -22,7 +22,7 @@ typedef struct scattering {
     int cut_window;         /* of the window, or -1 */
     int cut_component;      /* that moves the window along it, or -1 */
     int cut_point;          /* of the points, when batched, or -1 */
-    bool overwrite, native; /* accumulators stand in the result */
+    bool overwrite, native; /* accumulators are in the result */
     sf_folding folding;
     const sf_type *type;        /* of the operand */
     int64_t outer, size, inner; /* its dimensions before, at and after the cut */
@@ -36,8 +36,8 @@ static int input_count(const sf_op *op)
     return (op->noperands - 1) / 2;
 }
 
-/* How operand i is combined: by the body as a whole, or by what it does with the two values of operand i,
- * where it looks at no others. */
+/* How operand i is combined: by the body as a whole, or by its result for the two values of operand
+ * i, if that reads no others. */
 static sf_monoid monoid_of_variant(const sf_op *op, int i)
 {
     if (op->nregions == 0)
@@ -134,7 +134,7 @@ static void apply_box(const scattering *s, const sf_box *box, int64_t to, int64_
     } while (sf_next_index(last, box->dims, index));
 }
 
-/* Elements that do not stand in memory as in a register go through one. */
+/* Elements whose type in memory differs from the register's are converted in one. */
 static void convert_range(const scattering *s, int64_t at, int64_t count, bool load)
 {
     const sf_folding *f = &s->folding;
@@ -197,7 +197,7 @@ static bool clip_window(const scattering *s, int64_t along, int64_t first, int64
     return true;
 }
 
-/* Points whose windows spread along the cut. */
+/* Points whose windows extend along the cut. */
 static void scatter_clipped(const scattering *s, int64_t first, int64_t end)
 {
     int64_t along, at, skip = 0, known = -1;

@@ -1,12 +1,11 @@
 /* sort by a known order, and top_k.
  *
- * Every element gets a key: a number whose order, as an unsigned one, is the order that is asked for. Lines
- * are sorted by their keys, the last key first, each time stably: short ones by insertion, others by the
- * bytes of the key. Threads share the lines.
+ * Every element gets a key: a number whose order, as an unsigned one, is the required order. Lines
+ * are sorted by their keys, the last key first, each time stably: short ones by insertion, others
+ * by the bytes of the key. Threads share the lines.
  *
- * A comparator that finds a NaN neither before nor after anything is no order, and what comes out depends on
- * who is compared with whom. Lines with such a NaN are merged as the oracle merges.
- */
+ * A comparator that finds a NaN neither before nor after anything is no order, and the result
+ * depends on which elements are compared. Lines with such a NaN are merged as the oracle merges. */
 #include <math.h>
 #include <string.h>
 
@@ -179,7 +178,7 @@ static const entry *sort_by_keys(const sorting *s, const workspace *w)
     return entries;
 }
 
-/* What the comparator says of elements a and b of a line. */
+/* The comparator's result for elements a and b of a line. */
 static bool row_before(const sorting *s, const workspace *w, int64_t base, int64_t a, int64_t b)
 {
     for (int k = 0; k < s->order.count; k++) {

@@ -1,13 +1,14 @@
 /* reduce_window with a monoid.
  *
- * A window is a box, and a monoid that commutes folds a box one dimension after the other: pooling over
- * 3 x 3 is pooling over rows, then over columns. Each such pass folds [outer, from, inner] to
- * [outer, to, inner]; between passes the numbers stand in scratch as registers have them. Windows that
- * only grow from one result to the next (a cumulative sum, forwards or backwards) are one running fold.
+ * A window is a box, and a monoid that commutes folds a box one dimension after the other: pooling
+ * over 3 x 3 is pooling over rows, then over columns. Each such pass folds [outer, from, inner] to
+ * [outer, to, inner]; between passes the numbers are in scratch, in the type of registers. Windows
+ * that only grow from one result to the next (a cumulative sum, forwards or backwards) are one
+ * running fold.
  *
  * Positions of padding hold the initial value. That it is folded in once for each of them changes
- * nothing for most monoids and most initial values; where it does, the results are mended at the end.
- */
+ * nothing for most monoids and most initial values; if it does, the results are corrected at the
+ * end. */
 #include <math.h>
 #include <string.h>
 
@@ -254,7 +255,7 @@ static bool counts_once(sf_monoid monoid, sf_dtype dtype, sf_word init)
     return true;
 }
 
-/* Folds the initial value into every result, once and again for each position of padding. */
+/* Folds the initial value into every result, one time for each position of padding. */
 static void mend_results(const sf_op *op, sf_monoid monoid, sf_word init, sf_tensor *out)
 {
     sf_dtype dtype = out->type->dtype;
@@ -294,11 +295,12 @@ typedef struct passing {
     sf_run *runs;
     char *buffers[2];
     int done, passes;
-    sf_word last; /* what the last pass starts from */
+    sf_word last; /* initial value of the last pass */
     sf_tensor *out;
 } passing;
 
-/* Dimension `dim`, whose window is not trivial or stands for all; earlier ones have their new size. */
+/* Dimension `dim`, whose window is not trivial or that of all dimensions; earlier ones have their
+ * new size. */
 static void pass_dim(passing *g, int dim, sf_threads *threads)
 {
     pass *p = &g->pass;

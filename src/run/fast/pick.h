@@ -1,16 +1,16 @@
 /* Reductions of pairs whose body picks: argmax, argmin and the like.
  *
- * Such a body has (value, index) accumulators and a (value, index) element, and each of its results is
- * one of the two values, or one of the two indices, chosen by comparisons between them. What it chooses
- * depends then on two relations alone: how the values compare and how the indices compare. The body is
- * tried on every pair of relations, and becomes a table.
- */
+ * Such a body has (value, index) accumulators and a (value, index) element, and each of its results
+ * is one of the two values, or one of the two indices, chosen by comparisons between them. Its
+ * choice depends then on two relations alone: how the values compare and how the indices compare.
+ * The body is tried on every pair of relations, and becomes a table. */
 #ifndef SF_RUN_FAST_PICK_H
 #define SF_RUN_FAST_PICK_H
 
 #include "ir/opdef.h"
 
-/* How the accumulated value stands to the element's; of floats, NaN is against all else unordered. */
+/* How the accumulated value compares to the element's; of floats, NaN is unordered with all
+ * others. */
 typedef enum sf_relation {
     SF_LESS,
     SF_EQUAL,

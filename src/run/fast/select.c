@@ -62,7 +62,7 @@ static int64_t select_scratch(const sf_op *op, int64_t variant, int threads)
            (native ? 0 : op->in[OPERAND]->count * 4);
 }
 
-/* Keeps the better of what was selected and the element at `at`, side by side. */
+/* Keeps the better of the selected element and the element at `at`, together with its partner. */
 #define KEEP(member, operator)                                                                     \
     for (int64_t i = 0; i < count; i++) {                                                          \
         bool keep = best->member[i] operator next->member[i];                                      \

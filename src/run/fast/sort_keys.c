@@ -89,8 +89,8 @@ static bool has_order(sf_dtype dtype)
            dtype == SF_F16;
 }
 
-/* A comparison of the two elements of one operand. Of LT, `descending` says that the right one is asked
- * about first. */
+/* A comparison of the two elements of one operand. For LT, `descending` means that the right one
+ * comes first. */
 static bool compares_operand(const sf_op *op, const sf_node *node, sf_order_key *out)
 {
     side a = side_of(op, node->operands[0]), b = side_of(op, node->operands[1]);

@@ -1,9 +1,8 @@
 /* Comparators of sort that compare keys: one operand after the other, each by the order of its type.
  *
- * Frameworks write such an order in many ops: zeros of both signs and all NaNs are made one before they are
- * compared in total order, and a second operand counts where the first are equal. What is no such thing is
- * not known, and the comparator itself has to be asked.
- */
+ * Frameworks write such an order in many ops: zeros of both signs and all NaNs are made one before
+ * they are compared in total order, and a second operand counts where the first are equal. Other
+ * comparators are not recognised, and the sort calls the comparator itself. */
 #ifndef SF_RUN_FAST_SORT_KEYS_H
 #define SF_RUN_FAST_SORT_KEYS_H
 

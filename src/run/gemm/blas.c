@@ -14,7 +14,7 @@ void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int 
                  const double *a, int lda, const double *b, int ldb, double beta, double *c,
                  int ldc);
 
-/* What the libraries have besides; whichever is not there is NULL. */
+/* Optional functions of the libraries; a missing one is NULL. */
 #define MAYBE __attribute__((weak))
 MAYBE void openblas_set_num_threads(int count);
 MAYBE char *openblas_get_config(void);

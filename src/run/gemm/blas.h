@@ -4,8 +4,7 @@
 
 #include "run/gemm/gemm.h"
 
-/* Whether the library can do this product, as it stands, without a copy. False where the build has
- * none. */
+/* Whether the library can compute this product without a copy. False if the build has none. */
 bool sf_blas_can(const sf_gemm *gemm);
 
 /* Batch `batch`, rows [i, i + m), columns [j, j + n) of C, whose columns lie side by side. */

@@ -1,16 +1,15 @@
 /* Matrix products: C = A * B, batched, strided, in threads.
  *
- * Behind it stand blocked kernels of our own for several instruction sets, whose results are the same
- * for any number of threads; or, where the build was told so, a CBLAS (one thread a call, cut into
- * blocks over our own threads, so that nothing is oversubscribed and the result depends on the number
- * of threads alone).
+ * It uses blocked kernels of our own for several instruction sets, whose results are the same for
+ * any number of threads; or, if the build is configured so, a CBLAS (one thread a call, cut into
+ * blocks over our own threads, so that nothing is oversubscribed and the result depends on the
+ * number of threads alone).
  *
  * 16-bit floats are multiplied with float sums. Where the processor has instructions for bf16 that are
  * faster than floats (AMX, AVX512-BF16 on AMD's, BFMMLA), two bf16 operands are multiplied by these: then
  * the result depends on the instruction set in its last bits, and operands and sums below 2^-126 in
  * magnitude (subnormal numbers) count as zero. Everything else of 16 bits, f16 always, is converted to
- * float in packing, exactly.
- */
+ * float in packing, exactly. */
 #ifndef SF_RUN_GEMM_GEMM_H
 #define SF_RUN_GEMM_GEMM_H
 
@@ -19,7 +18,7 @@
 #include "ir/dtype.h"
 #include "run/gemm/gemm_epilogue.h"
 
-/* A matrix per batch: element (i, j) of batch b stands at data + b * batch + i * row + j * column, in
+/* A matrix per batch: element (i, j) of batch b is at data + b * batch + i * row + j * column, in
  * elements. One of row and column is usually 1; 0 repeats. */
 typedef struct sf_matrix {
     void *data;
@@ -27,10 +26,10 @@ typedef struct sf_matrix {
     int64_t batch, row, column;
 } sf_matrix;
 
-/* C (m x n) = A (m x k) * B (k x n) for `batches` batches; C's column is 1, or its row is. `scratch`
- * is for packing and conversion: sf_gemm_scratch bytes, 64-byte aligned (may be NULL when that is 0).
- * `accumulate`: added to what C holds. Types: f32, f64, bf16, f16, with C of the same type or f32;
- * every other combination is for the caller to do otherwise. */
+/* C (m x n) = A (m x k) * B (k x n) for `batches` batches; C's column is 1, or its row is.
+ * `scratch` is for packing and conversion: sf_gemm_scratch bytes, 64-byte aligned (may be NULL when
+ * that is 0). `accumulate`: added to C. Types: f32, f64, bf16, f16, with C of the same type or f32;
+ * other combinations are not supported. */
 typedef struct sf_gemm {
     int64_t batches, m, n, k;
     sf_matrix a, b, c;
@@ -42,8 +41,8 @@ typedef struct sf_gemm {
 bool sf_gemm_can(sf_dtype a, sf_dtype b, sf_dtype c);
 int64_t sf_gemm_scratch(const sf_gemm *gemm, int threads);
 
-/* What sf_gemm_scratch says for one thread, or would say if no library stood behind it: enough for products of the same types with
- * no more rows, columns and steps, whoever multiplies them. */
+/* The result of sf_gemm_scratch for one thread and our own kernels: enough for products of the same
+ * types with no more rows, columns and steps, in any library. */
 int64_t sf_gemm_room(const sf_gemm *gemm);
 
 /* `threads` may be NULL: the caller, who may be inside of work of threads, does it alone. */

@@ -9,7 +9,7 @@
 
 enum { SIDE = 16, DEPTH = 32, MR = 32, NR = 32 };
 
-/* What the registers hold is described per thread: palette 1, bytes and rows of each of eight. */
+/* The layout of the registers is set per thread: palette 1, bytes and rows of each of eight. */
 static void enter_tiles(void *before)
 {
     static const _Alignas(64) struct {

@@ -1,4 +1,4 @@
-/* Matrix kernels for what every processor of the architecture has. */
+/* Matrix kernels for the baseline of the architecture. */
 #if defined(__aarch64__)
 #define ROWS 8
 #define VECTORS 3

@@ -130,7 +130,7 @@ static void multiply_block(const block *b)
     }
 }
 
-/* Packs what is not used in place: all, or the last panel where it is not full. */
+/* Packs panels that are not used in place: all, or the last panel if it is not full. */
 static void pack_panels(const block *b, sf_blocks_pack *with, const void *data, int64_t width,
                         int64_t unit, int64_t first, int64_t count, char *panels)
 {

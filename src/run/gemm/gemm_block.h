@@ -1,8 +1,8 @@
-/* Products in blocks over threads: what sf_gemm and sf_conv share.
+/* Products in blocks over threads: common to sf_gemm and sf_conv.
  *
- * The operands are whatever the two pack functions say: elements of a matrix, or of the windows of a
- * convolution. The batches and the blocks of C are cut over the threads; each packs what it needs.
- */
+ * The two pack functions define the operands: elements of a matrix, or of the windows of a
+ * convolution. The batches and the blocks of C are divided among the threads; each packs its own
+ * operands. */
 #ifndef SF_RUN_GEMM_GEMM_BLOCK_H
 #define SF_RUN_GEMM_GEMM_BLOCK_H
 
@@ -34,7 +34,7 @@ typedef struct sf_blocks {
     int64_t c_batch, c_row;
     bool accumulate;
     sf_blocks_store *store;
-    const sf_epilogue *epilogue; /* or NULL; C's rows then lie one behind the other */
+    const sf_epilogue *epilogue; /* or NULL; C's rows are then contiguous */
     void *scratch;               /* sf_blocks_scratch bytes, 64-byte aligned */
 } sf_blocks;
 

@@ -1,9 +1,8 @@
-/* What follows a matrix product while its rows are in cache.
+/* Epilogues of a matrix product, which run while its rows are in cache.
  *
- * Whoever computes C (rows x columns, one row behind the other in memory, the rows of all batches
- * counted through) hands over every piece of it once, as soon as the piece is complete, in the thread
- * that completed it. How C is cut into pieces is his business.
- */
+ * The kernel that computes C (rows x columns, rows contiguous in memory, the rows of all batches
+ * counted through) passes every block of it once, as soon as the block is complete, in the thread
+ * that completed it. The kernel chooses the blocks. */
 #ifndef SF_RUN_GEMM_GEMM_EPILOGUE_H
 #define SF_RUN_GEMM_GEMM_EPILOGUE_H
 
@@ -15,7 +14,7 @@ typedef struct sf_epilogue {
     void (*run)(const void *context, int part, int64_t row, int64_t rows, int64_t column,
                 int64_t columns);
     const void *context;
-    bool whole_rows; /* pieces must have all columns */
+    bool whole_rows; /* blocks must have all columns */
     int64_t first;   /* number of C's first row */
     int64_t work;    /* on an element, in multiplications, for the cut into threads */
 } sf_epilogue;

@@ -6,9 +6,9 @@
  *
  *      A panel: element (i, p) at p * mr + i         B panel: element (p, j) at p * nr + j
  *
- * A panel that lies like this in memory anyway, with another distance between the steps of p, needs no
- * packing. Every element of C is summed in the order of p, however the work is cut, so the result does
- * not depend on the number of threads.
+ * A panel that already lies like this in memory, with another distance between the steps of p,
+ * needs no packing. Every element of C is summed in the order of p, however the work is cut, so the
+ * result does not depend on the number of threads.
  *
  * Kernels for 16-bit elements take several steps of p at once and sum in float. Their panels hold such
  * steps side by side,
@@ -16,8 +16,7 @@
  *      element (i, p) at p / unit * mr * unit + i * unit + p % unit
  *
  * with a unit of A, one of B, and zeros up to a multiple of the larger of them. Only the functions that
- * pack and the tiles know more than that number of steps.
- */
+ * pack and the tiles know more than that number of steps. */
 #ifndef SF_RUN_GEMM_GEMM_KERNEL_H
 #define SF_RUN_GEMM_GEMM_KERNEL_H
 
@@ -38,9 +37,9 @@ enum {
 typedef void sf_gemm_tile(int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
                           void *c, int64_t ldc, bool accumulate);
 
-/* Packs one panel of which `valid` rows (columns) exist, the rest becomes zero: element (i, p) is
- * source[i * across + p * along]. `dtype` is the kernel's own, or a 16-bit float for f32. k is at most
- * SF_GEMM_MOST_K; sf_gemm_steps of it are written. */
+/* Packs one panel of which `valid` rows (columns) exist, the others become zero: element (i, p) is
+ * source[i * across + p * along]. `dtype` is the kernel's own, or a 16-bit float for f32. k is at
+ * most SF_GEMM_MOST_K; sf_gemm_steps of it are written. */
 typedef void sf_gemm_pack(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
                           int64_t across, int64_t along);
 
@@ -49,8 +48,8 @@ typedef void sf_gemm_pack(void *panel, int64_t valid, int64_t k, const void *sou
 typedef void sf_gemm_row(int64_t n, int64_t k, const void *a, const void *b, int64_t row,
                          int64_t column, void *c, int64_t stride, bool accumulate);
 
-/* Where the tiles need a state of the thread: `enter` before the first of them, with room for what was
- * there before, `leave` after the last. */
+/* For tiles that need a state of the thread: `enter` before the first of them, with memory to save
+ * the old state, `leave` after the last. */
 enum { SF_GEMM_STATE = 64 };
 typedef void sf_gemm_enter(void *before);
 typedef void sf_gemm_leave(const void *before);

@@ -1,9 +1,8 @@
 /* Packing of 16-bit elements with AVX-512, for the files that are compiled with it.
  *
  * A panel is packed in blocks of 16 rows by 32 steps. A block is sixteen vectors of pairs, element
- * (i, p) and (i, p + 1): either a vector has the pairs of one row, or it has one pair of every row. What
- * the source has and what the panel wants, if they are not the same, are transposes of one another.
- */
+ * (i, p) and (i, p + 1): either a vector has the pairs of one row, or it has one pair of every row.
+ * If the forms of the source and of the panel differ, they are transposes of one another. */
 #ifndef SF_RUN_GEMM_GEMM_PAIRS_H
 #define SF_RUN_GEMM_GEMM_PAIRS_H
 
@@ -14,7 +13,7 @@
 
 #define SF_ALWAYS static inline __attribute__((always_inline))
 
-/* Where a block comes from, and how much of it exists; the rest is zero. */
+/* The source of a block, and how much of it exists; all else is zero. */
 typedef struct pairs_source {
     const uint16_t *at;
     int64_t across, along;

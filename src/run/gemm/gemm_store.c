@@ -15,7 +15,7 @@ static void add_f32(float *to, int64_t stride, const float *sums, int64_t count)
         to[i * stride] += sums[i];
 }
 
-/* What stands there is widened, added to, and rounded with the rest. */
+/* The old value is widened, added, and rounded with the sum. */
 static void add_narrow(char *to, sf_dtype dtype, int64_t stride, const float *sums, int64_t count)
 {
     enum { RUN = 256 };

@@ -24,8 +24,8 @@ static cut cut_of(pass which, bool wide, int64_t depth)
                 : (cut){.rows = 64, .together = depth <= 64 ? 3 : 1};
 }
 
-/* What cu/attend_groups.cu has in shared memory: tiles of 64 rows of 128 bytes. Columns are there twice, those of now and the next
- * ones, with two floats each, and wide ones turned as well. */
+/* The shared memory of cu/attend_groups.cu: tiles of 64 rows of 128 bytes. Columns are there twice,
+ * the current and the next ones, with two floats each, and wide ones transposed as well. */
 static int shared_bytes(pass which, bool wide, int rows, int64_t depth)
 {
     enum { TILE = 64 * 128, FLOATS = 2 * 2 * 64 * 4 };
@@ -36,7 +36,8 @@ static int shared_bytes(pass which, bool wide, int rows, int64_t depth)
            FLOATS;
 }
 
-/* How many pairs of batch and head go together: what all of them read stays within a part of the cache of a GPU. */
+/* How many pairs of batch and head go together: their common operands stay within a part of the
+ * cache of a GPU. */
 static int near_pairs(const sf_type *columns, int64_t pairs)
 {
     enum { CACHED = 16 << 20, TENSORS = 4 };
@@ -129,7 +130,7 @@ static void put_kernel(sf_calling *c, pass which, const named *params, int count
     sf_write_launch(c->w, tiles * pairs, each.rows * 2, false);
 }
 
-/* Operand `index` turned, as cu/attend_turn.cu has it. */
+/* Operand `index` transposed, as cu/attend_turn.cu has it. */
 static named turn(sf_calling *c, const char *name, uint32_t index)
 {
     enum { TURN_THREADS = 256 };

@@ -1,5 +1,5 @@
-/* Calls in which each thread folds what one element of the result is made of: reduce, reduce_window,
- * select_and_scatter, and products of types that no library multiplies. */
+/* Calls in which each thread folds the operands of one element of the result: reduce,
+ * reduce_window, select_and_scatter, and products of types that no library multiplies. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -115,7 +115,7 @@ bool sf_call_reduce(sf_calling *c)
     return true;
 }
 
-/* Declares i0, i1, ...: what window o... sees at w..., and `seen`: none of it is padding. */
+/* Declares i0, i1, ...: the element of window o... at w..., and `seen`: none of it is padding. */
 static void put_seen(sf_calling *c, int rank, const sf_sliding *windows)
 {
     SF_PUT(c, "int seen = 1;\n");
@@ -141,8 +141,9 @@ static int grows_along(int rank, const sf_sliding *windows)
     return along;
 }
 
-/* A thread goes along a line: what a window folds is what the one before it does, and one element more. That is so where the padding
- * changes nothing; where it does, the kernel goes on to what follows. */
+/* A thread goes along a line: a window folds the elements of the one before it, and one more. That
+ * holds if the padding changes nothing; if it does, the kernel continues with the code that
+ * follows. */
 static void put_growing(sf_calling *c, const sf_type *type, int along, int growth)
 {
     enum { AHEAD = 64 };
@@ -327,7 +328,7 @@ static void row_major(const sf_type *type, int64_t *strides)
     }
 }
 
-/* The dimensions of the result are batches, then what is free on the left, then on the right. */
+/* The dimensions of the result are batches, then those of the left operand, then of the right. */
 bool sf_call_dot(sf_calling *c)
 {
     const sf_op *op = c->op;

@@ -269,8 +269,8 @@ static void write_runs(sf_calling *c, const updates *u, int64_t keys, int64_t or
                 SF_PUT(c, " + (s64)x%d * %" PRId64, i, strides[d]);
     SF_PUT(c, ";\n");
     put_accumulators(c, u, true, "to");
-    /* Its end is known before the loop, so that what is far apart in memory is on the way at the same time. Most are short: steps
-     * become longer until one is beyond it. */
+    /* Its end is known before the loop, so that loads that are far apart in memory are in flight at
+     * the same time. Most are short: steps become longer until one is beyond it. */
     SF_PUT(c, "%s count = (%s)%" PRId64 ", end = first + 1, past = end, step = 1;\n", index, index,
            u->vectors);
     SF_PUT(c, "while (past < count && keys[sorted[past]] == place) { end = past + 1; past += step; "

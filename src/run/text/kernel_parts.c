@@ -1,4 +1,4 @@
-/* What the families of calls share. */
+/* Common to the families of calls. */
 #include "run/text/library_kernel.h"
 
 #include <inttypes.h>

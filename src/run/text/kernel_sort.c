@@ -6,7 +6,8 @@
 #include "op/slots.h"
 #include "run/text/merge_sort.h"
 
-/* Both orders begin as they are: what a comparison that is none leaves unset still names an element. */
+/* Both orders begin as the identity: elements that an inconsistent comparison leaves unset have a
+ * valid index. */
 static void write_identity(sf_calling *c, int64_t count, int64_t size, int64_t a, int64_t b)
 {
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = a});
@@ -17,8 +18,9 @@ static void write_identity(sf_calling *c, int64_t count, int64_t size, int64_t a
     sf_call_end(c, count);
 }
 
-/* Runs of `width` elements become runs of twice that. An element of the left run goes behind those of the right one that
- * come before it; one of the right run behind those of the left one that do not come after it. */
+/* Runs of `width` elements become runs of twice that. An element of the left run goes after those
+ * of the right one that come before it; one of the right run after those of the left one that do
+ * not come after it. */
 static void put_merge(sf_calling *c, int64_t lines, int64_t size, int64_t stride, int width,
                       sf_put_less *less, const void *context)
 {

@@ -30,7 +30,7 @@ void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, boo
     sf_buf_free(&w.body);
 }
 
-/* The kernels of bunches, too: those of the program if no two buffers stand in the same memory. */
+/* The kernels of fused launches, too: those of the program if no two buffers share memory. */
 static void write_program_launches(sf_kernels *module, const sf_program *p, sf_code **codes)
 {
     const uint32_t *firsts = sf_fused_launches_of(p, NULL, &module->arena);

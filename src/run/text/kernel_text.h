@@ -1,13 +1,13 @@
 /* Kernels as text: CUDA C that is compiled when an engine is opened.
  *
- * The text of a kernel holds every size and stride as a number; where tensors stand are its parameters. So loops that do
- * the same, layer after layer, have the same text, and equal texts are one kernel:
+ * The text of a kernel holds every size and stride as a number; the addresses of tensors are its
+ * parameters. So loops that compute the same, layer after layer, have the same text, and equal
+ * texts are one kernel:
  *
  *     module      the kernels of a program, those of bodies too, each once
- *       code      what an instruction launches, in order
- *         launch  a kernel, blocks and threads, and what its parameters are
- *       bunch     launches of several instructions as one
- */
+ *       code      the launches of an instruction, in order
+ *         launch  a kernel, blocks and threads, and its parameters
+ *       fused launch  launches of several instructions as one */
 #ifndef SF_RUN_TEXT_KERNEL_TEXT_H
 #define SF_RUN_TEXT_KERNEL_TEXT_H
 
@@ -24,8 +24,8 @@ extern const sf_text_file sf_text_base, sf_text_vector, sf_text_words, sf_text_a
 
 typedef struct sf_kernel {
     const char *name; /* from its text */
-    const char *text; /* the function with its name, without what it stands on, */
-    const char *body; /* and what stands between its braces, with them */
+    const char *text; /* the function with its name, without its prelude, */
+    const char *body; /* and its body in braces */
     uint32_t ntable;  /* pointers in a table, which is its one parameter; 0: it has these: */
     uint32_t nparams;
     const bool *is_number; /* by parameter: an integer rather than a pointer */
@@ -38,7 +38,7 @@ typedef struct sf_kernels {
     sf_interner names;
     sf_kernel **kernels;
     size_t nkernels, capacity;
-    bool has_words;     /* some stand on cu/words.cu, too, */
+    bool has_words;     /* some need cu/words.cu, too, */
     bool has_attention; /* or on cu/attention.cu, */
     bool has_vector;    /* or on functions of run/vec/math.h, which compilers make vectors of */
 } sf_kernels;
@@ -51,7 +51,7 @@ typedef enum sf_param_kind {
     /* Of a tile (run/text/loop_tile.c), by step `index` of the loop: */
     SF_PARAM_SUM,  /* where a GATHER grows */
     SF_PARAM_ROOM, /* room `value`, for a register of the loop, */
-    SF_PARAM_FOLD, /* and the function that combines what is in it */
+    SF_PARAM_FOLD, /* and the function that combines its columns */
     SF_PARAM_PLACE /* a number: the first row, how many, the first column, how many */
 } sf_param_kind;
 
@@ -74,16 +74,16 @@ typedef struct sf_code {
     int64_t scratch; /* bytes that its kernels work in */
     size_t before;   /* launches before the call of a library, */
     sf_param product
-        [3]; /* and what that is given: factors and result, or the images of run/text/text_conv.h */
+        [3]; /* and its arguments: factors and result, or the images of run/text/text_conv.h */
 } sf_code;
 
-/* Instructions that touch nothing that another of them writes (prog/fused_launch.h), launched as one: blocks are dealt out among
- * them, and the table has the parameters of each, one behind the other. */
+/* Instructions of which none touches another's results (prog/fused_launch.h), launched as one:
+ * blocks are divided among them, and the table has the parameters of each, one after the other. */
 typedef struct sf_fused_launch {
-    sf_launch launch; /* of all; what its parameter is follows from the others */
+    sf_launch launch; /* of all; its parameter follows from the others */
     uint32_t count;
-    const uint32_t *
-        members; /* instructions, by their numbers in the list that was given; the first stands first there */
+    const uint32_t
+        *members; /* instructions, by their numbers in the given list; the first is first there */
     const sf_launch *launches; /* and theirs */
 } sf_fused_launch;
 
@@ -97,7 +97,7 @@ typedef struct sf_writer {
     sf_arena *arena; /* of the code */
     uint32_t ntable; /* of the kernel, as in sf_kernel */
     int shared;      /* of the kernel, as in sf_kernel; its body says it, too */
-    int together;    /* blocks of it that a multiprocessor is to have at once; 0: as it comes */
+    int together;    /* wanted blocks of it on a multiprocessor at a time; 0: any */
 } sf_writer;
 
 /* Adds a parameter; returns its number. */
@@ -109,11 +109,11 @@ void sf_write_views(sf_writer *w, const sf_inst *inst);
 /* Room in the scratch memory, for this instruction; returns where it begins. */
 int64_t sf_write_scratch(sf_writer *w, int64_t bytes);
 
-/* The body becomes a kernel, unless the module has it, and a launch of it with the parameters is added to the code.
- * Body and parameters are then empty. `words`: it stands on cu/words.cu. */
+/* The body becomes a kernel, unless the module has it, and a launch of it with the parameters is
+ * added to the code. Body and parameters are then empty. `words`: it needs cu/words.cu. */
 void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words);
 
-/* The same launch again: another one of the last kernel, with these parameters. */
+/* One more launch of the last kernel, with these parameters. */
 void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *params);
 
 /* The whole text of some kernels of a module. `host`: with a function of an array of arguments for each. */
@@ -121,10 +121,11 @@ void sf_kernels_text(const sf_kernels *module, size_t first, size_t count, bool 
 
 void sf_kernels_free(sf_kernels *module);
 
-/* What a library is given for a product, and what is launched around it. */
+/* The arguments of a library's product, and the launches around it. */
 void sf_write_library(sf_writer *w, const sf_inst *inst);
 
-/* What loops (run/text/text_loop.c), products and convolutions (text_product.c) and calls (library_kernel.c) launch. */
+/* The launches of loops (run/text/text_loop.c), products and convolutions (text_product.c) and
+ * calls (library_kernel.c). */
 void sf_write_loop(sf_writer *w, const sf_inst *inst);
 void sf_write_product(sf_writer *w, const sf_inst *inst);
 
@@ -134,19 +135,21 @@ int sf_write_tile(sf_writer *w, const sf_inst *inst);
 /* How many that will be. */
 int sf_tile_rooms(const sf_loop *loop);
 
-/* What adds up the parts of ranks of one process: sources in their order, the result and a number of elements. */
+/* Adds up the parts of ranks of one process: sources in their order, the result and a number of
+ * elements. */
 enum { SF_MOST_FOLDED = 64 };
 void sf_write_exchange(sf_writer *w, const sf_inst *inst);
 
 /* False where the engine has no kernel for the call: a body of a kind that cannot be compiled. */
 bool sf_write_call(sf_writer *w, const sf_inst *inst);
 
-/* The code of an instruction; `library`: its product is done by one. NULL in *unknown, or what has no kernel. */
+/* The code of an instruction; `library`: a library runs its product. *unknown is NULL, or names the
+ * op without a kernel. */
 void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, bool library,
                    sf_code *code, const sf_inst **unknown);
 
-/* Instructions of a bunch, by their code: as few launches as there can be. Returns how many of these have several; those that are
- * in none are launched alone. */
+/* Fused launches of instructions, by their code: as few as possible. Returns how many of these have
+ * several; instructions in none are launched alone. */
 size_t sf_write_fused_launches(sf_kernels *module, sf_arena *arena, sf_code *const *codes,
                                uint32_t count, sf_fused_launch **out);
 

@@ -71,7 +71,7 @@ static void put_function(sf_buf *text, const sf_writer *w, int threads, const ch
     sf_buf_printf(text, ")\n%s", w->body.text);
 }
 
-/* What is dealt out among says which block of its own it is, and how many there are. */
+/* In a fused launch, the caller passes the block's number among its own, and how many there are. */
 static void put_dealing(sf_buf *text, const sf_writer *w, int threads, const char *name)
 {
     sf_buf_printf(text, "struct %s_all {\nchar *at[%u];\n};\n", name, w->ntable);
@@ -151,7 +151,7 @@ static void add_file(sf_buf *out, const sf_text_file *file)
     sf_buf_add(out, (const char *)file->bytes, file->size);
 }
 
-/* The parameters of a kernel stand in an array of pointers to them, as the driver of a GPU has it. */
+/* The parameters of a kernel are in an array of pointers to them, as for the driver of a GPU. */
 static void add_entrance(const sf_kernel *kernel, sf_buf *out)
 {
     sf_buf_printf(out, "void %s_run(void **p)\n{\n    %s(", kernel->name, kernel->name);

@@ -41,7 +41,8 @@ static bool write_select(sf_calling *c)
     return true;
 }
 
-/* The first of the narrow elements holds the lowest bits of the wide one; elements narrower than a byte stand in one. */
+/* The first of the narrow elements has the lowest bits of the wide one; elements narrower than a
+ * byte take one. */
 static bool write_bitcast(sf_calling *c)
 {
     sf_dtype from = sf_part_of(c->op->in[0]->dtype), to = sf_part_of(c->op->out[0]->dtype);

@@ -1,4 +1,5 @@
-/* What the families of calls share: kernels in which each thread makes elements of a result by itself. */
+/* Common to the families of calls: kernels in which each thread makes elements of a result by
+ * itself. */
 #ifndef SF_RUN_TEXT_LIBRARY_KERNEL_H
 #define SF_RUN_TEXT_LIBRARY_KERNEL_H
 
@@ -37,7 +38,7 @@ void sf_put_flat(sf_calling *c, const char *name, int rank, const int64_t *dims)
 /* Declares the words NAMEnumber of captured scalars that the regions of the call use. */
 void sf_put_captured(sf_calling *c, const char *prefix);
 
-/* Copies operand `index` to result `index`, unless it stands there. */
+/* Copies operand `index` to result `index`, unless they share memory. */
 void sf_call_copy_first(sf_calling *c, uint32_t index);
 
 /* The kernels of the families. */

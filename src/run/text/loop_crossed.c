@@ -1,5 +1,5 @@
-/* Loops that read along another dimension than they write: what is turned comes through shared memory, tile by tile, so that threads
- * beside each other are at neighbouring elements in both. */
+/* Loops that read along another dimension than they write: transposed operands come through shared
+ * memory, tile by tile, so that neighbouring threads are at neighbouring elements in both. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ int text_crossed_dim(const sf_loop *loop)
     return across;
 }
 
-/* One tile: how far it goes along the last dimension and across. */
+/* One tile: its extent along the last dimension and across. */
 typedef struct tile {
     int across, last, wide, high;
     int64_t along_last, along_across, count; /* tiles, in all */

@@ -79,8 +79,8 @@ const char *text_combine_name(const sf_loop_step *step, char *text, size_t size)
     return text;
 }
 
-/* What changes nothing. For floats -0 would be, of a sum; but a sum is combined with its initial value, and that is 0
- * or decides by itself. */
+/* The identity. For floats -0 would be, of a sum; but a sum is combined with its initial value, and
+ * that is 0 or decides by itself. */
 void text_identity(emitter *e, const sf_loop_step *step)
 {
     bool real = step->class == SF_VF32 || step->class == SF_VF64;

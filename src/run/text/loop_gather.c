@@ -1,4 +1,4 @@
-/* Gathers: what is combined over rows, of all shapes of loops. */
+/* Gathers: values that are combined over rows, of all shapes of loops. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ void text_add_partials(emitter *e)
     }
 }
 
-/* Columns that threads of a block stand along, and blocks that all of them take. */
+/* Columns that threads of a block are along, and blocks that all of them take. */
 static int finish_wide(const sf_loop_step *step)
 {
     return step->is_scalar ? 1 : FINISH_COLUMNS;
@@ -61,8 +61,9 @@ static int64_t finish_blocks(const emitter *e, const sf_loop_step *step)
     return ((step->is_scalar ? 1 : e->loop->columns) + wide - 1) / wide;
 }
 
-/* Adds up, for each column, what the groups have, by blocks from the given one on. Threads stand along columns and along
- * groups. Parameter `from` is what they have, the next one is the result. */
+/* Adds up, for each column, the partial results of the groups, by blocks from the given one on.
+ * Threads are along columns and along groups. Parameter `from` has the partial results, the next
+ * one is the result. */
 static void finish_gather(emitter *e, uint32_t index, int threads, int64_t first, int64_t from)
 {
     const sf_loop_step *step = &e->loop->steps[index];

@@ -56,7 +56,8 @@ void text_halves(emitter *e, uint32_t index)
         index, e->vector, e->vector, index, index);
 }
 
-/* A pair of what a step makes, number j of its own; of one that is the same for all neighbours, twice that. */
+/* A pair of a step's result, number j of its own; of one that is the same for all neighbours, twice
+ * that. */
 static void put_pair(emitter *e, uint32_t step)
 {
     if (e->is_one[step])
@@ -65,7 +66,7 @@ static void put_pair(emitter *e, uint32_t step)
         PUT("w%u[j]", step);
 }
 
-/* The pairs of a step that rounds: of pairs where what it rounds is a sum or product of such. */
+/* The pairs of a step that rounds: made of pairs if its operand is a sum or product of such. */
 void text_rounded(emitter *e, uint32_t index)
 {
     uint32_t from = e->operands[0][index];

@@ -31,8 +31,9 @@ static bool has_warps(const emitter *e, const sharing *s)
     return !s->alone && e->abreast == 0 && s->threads > WARP;
 }
 
-/* Warps leave what they have of the folds of a level, and all threads combine it. There are two rooms, so they meet once: until
- * a room is written again, they have met for the other. */
+/* Warps store their folds of a level, and all threads combine them. There are two buffers, so
+ * threads synchronise once: until a buffer is written once more, they have synchronised for the
+ * other. */
 static void put_meeting(emitter *e, int level, const sharing *s)
 {
     int warps = s->threads / WARP, at = WARP;
@@ -60,7 +61,7 @@ static void put_meeting(emitter *e, int level, const sharing *s)
     PUT("turn = %d - turn;\n}\n", s->most * warps);
 }
 
-/* What the threads of a row have of the folds of a level becomes their values. */
+/* The folds of a level, over the threads of a row, become their values. */
 static void put_folds_end(emitter *e, int level, const sharing *s)
 {
     char name[32];
@@ -117,7 +118,7 @@ void text_fold_column(emitter *e, int level)
     PUT("}\n");
 }
 
-/* Goes over the row and leaves, in variables fN, what the folds of this level make of it. */
+/* Goes over the row and leaves, in variables fN, the results of this level's folds. */
 static void put_fold_pass(emitter *e, int level, const sharing *s)
 {
     const sf_loop *loop = e->loop;
@@ -128,7 +129,7 @@ static void put_fold_pass(emitter *e, int level, const sharing *s)
     put_folds_end(e, level, s);
 }
 
-/* What is computed of whole rows after so many folds. Constants are known everywhere. */
+/* Values of whole rows after so many folds. Constants are known everywhere. */
 void text_row_steps(emitter *e, int level)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
@@ -177,7 +178,8 @@ static void put_last_pass(emitter *e, const char *lane, const char *lanes)
     PUT("}\n");
 }
 
-/* Sums that a thread cannot keep stand in scratch memory from the start, each column with the thread that has it. */
+/* Sums that a thread cannot keep are in scratch memory from the start, each column with the thread
+ * that has it. */
 static void declare_far_sums(emitter *e, int threads)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
@@ -272,8 +274,8 @@ static void share_rows(emitter *e, sharing *s)
     e->all_groups = s->blocks = e->groups;
 }
 
-/* A row of which each thread has one vector: all steps in order, level by level. Threads past its end do as the first one
- * does, and leave nothing behind. */
+/* A row of which each thread has one vector: all steps in order, level by level. Threads past its
+ * end do as the first one does, and store nothing. */
 static void put_row_once(emitter *e, const sharing *s)
 {
     const sf_loop *loop = e->loop;

@@ -1,4 +1,4 @@
-/* Steps of a loop as text: what each reads, and what it says. */
+/* Steps of a loop as text: the operands and the code of each. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static const char *variable_type(const sf_loop_step *step)
     return text_classes[is_s32 ? SF_VI32 : step->class];
 }
 
-/* What each step reads, and when it can be had. */
+/* The operands of each step, and when they are available. */
 
 static void find_makers(emitter *e)
 {
@@ -84,8 +84,9 @@ void text_look(emitter *e)
     text_find_pairs(e);
 }
 
-/* How many neighbours a thread may take: they stand beside each other in all that is read and written, at places that
- * are a multiple of that many. Neighbours are elements of a row, or of a turned loop, which has more of them, rows. */
+/* How many neighbours a thread may take: they are contiguous in all operands and results, at places
+ * that are a multiple of that many. Neighbours are elements of a row, or of a transposed loop,
+ * which has more of them, rows. */
 static bool suits_vector(const emitter *e, int vector)
 {
     const sf_loop *loop = e->loop;
@@ -337,8 +338,8 @@ static void put_guarded_store(emitter *e, uint32_t index)
     PUT("}\n");
 }
 
-/* Where divisions and the like branch to what they seldom do, and where something is stored, compilers bring no load from behind
- * to the front, and threads would wait for memory again and again: so all is loaded first. */
+/* At divisions and other ops that branch to rare cases, and at stores, compilers move no load
+ * ahead, and threads would wait for memory each time: so all is loaded first. */
 void text_row_loads(emitter *e)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++)
@@ -425,7 +426,7 @@ void text_want_ends(emitter *e)
             text_want(e, i);
 }
 
-/* A row that has no element of its own stores what is one for each of its rows. */
+/* A row that has no element of its own stores the values that are one for each of its rows. */
 void text_row_stores(emitter *e, const char *condition)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++)

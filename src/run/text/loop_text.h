@@ -1,4 +1,4 @@
-/* Loops being written: what the shapes of run/text/text_loop.c share. */
+/* The state of a loop's text, which the shapes of run/text/text_loop.c share. */
 #ifndef SF_RUN_TEXT_LOOP_TEXT_H
 #define SF_RUN_TEXT_LOOP_TEXT_H
 
@@ -9,8 +9,9 @@ enum {
     MOST_ROW_THREADS = 512,
     MULTIPROCESSORS = 132,             /* of a large GPU */
     MANY_BLOCKS = 4 * MULTIPROCESSORS, /* that keep all of it at work */
-    /* Threads of a multiprocessor that gather over rows. There are as many blocks as it has at once: were there more, the last
-     * ones would leave most of it idle, and fewer leave each thread the registers that it wants. */
+    /* Threads of a multiprocessor that gather over rows. There are as many blocks as it has at a
+     * time: were there more, the last ones would leave most of it idle, and fewer leave each thread
+     * the registers that it needs. */
     GATHERING_THREADS = 768,
     MOST_ABREAST = 8,
     SHORT_ROW = 16, /* that a thread takes alone */
@@ -39,7 +40,7 @@ typedef struct emitter {
     uint32_t *operands[3]; /* by step: the step that makes a, b, c */
     int *level;            /* by step: how many folds must be done before it */
     bool *is_one;          /* by step: one variable, not one for each element of the vector */
-    bool *is_bf16;         /* by step: what it makes is a bf16 number, whatever the class */
+    bool *is_bf16;         /* by step: its result is a bf16 number, whatever the class */
     bool *wanted;          /* by step: of the part that is written */
     bool *
         is_ready; /* by step: it is the same for all that the part goes over, and was loaded before */
@@ -47,8 +48,8 @@ typedef struct emitter {
     int64_t all_groups; /* and those that gather anything */
     int64_t held;       /* vectors of a row that a thread has, where it keeps their sums */
     int64_t *partial;   /* by step: scratch parameter of a GATHER */
-    bool *in_room;      /* by step: its value stands in `roomN` for each column c of the row */
-    bool *in_tile;      /* by step: what it loads comes through a tile */
+    bool *in_room;      /* by step: its value is in `roomN` for each column c of the row */
+    bool *in_tile;      /* by step: its load comes through a tile */
     int tile_pitch;     /* elements from one row of a tile to the next */
     int abreast; /* rows that a block has at a time, a warp each; 0: one, with all of its threads */
     sf_arena scratch;
@@ -67,7 +68,8 @@ static inline int64_t text_power_above(int64_t x, int64_t most)
 
 extern const char *const text_classes[]; /* by class of registers */
 
-/* Makes the arrays of an emitter, which knows its loop, vector apart; and says what steps read of each other. */
+/* Makes the arrays of an emitter, from its loop, but for `vector`; and the dependencies of its
+ * steps. */
 void text_begin(emitter *e);
 void text_look(emitter *e);
 

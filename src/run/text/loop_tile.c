@@ -1,6 +1,7 @@
-/* A loop as a function of a tile, for processors (run/cpu/compiled_loops.h): row by row, each step on an element in a variable. What a fold
- * combines is left in a room for the row, and combined by the function that loops without a compiler use, so that both
- * give the same bits; what is in a room need not be computed again behind the fold. */
+/* A loop as a function of a tile, for processors (run/cpu/compiled_loops.h): row by row, each step
+ * on an element in a variable. Operands of a fold are stored in a buffer for the row, and combined
+ * by the function that loops without a compiler use, so that both give the same bits; values in a
+ * buffer need not be recomputed after the fold. */
 #include <inttypes.h>
 
 #include "run/text/loop_text.h"
@@ -84,7 +85,7 @@ static void put_folds(emitter *e, int level)
     }
 }
 
-/* What is stored, and gathered, of each element. */
+/* The stores, and gathers, of each element. */
 static void put_ends(emitter *e)
 {
     const sf_loop *loop = e->loop;

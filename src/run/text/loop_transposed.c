@@ -1,5 +1,6 @@
-/* Folds whose rows stand beside each other in memory, and their columns do not: sums over pixels of images with channels last. A
- * block has neighbouring rows, its threads stand side by side along them, and several go down each. */
+/* Folds whose rows are contiguous in memory, and their columns are not: sums over pixels of images
+ * with channels last. A block has neighbouring rows, its threads are side by side along them, and
+ * several go down each. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@ static int high_of(const emitter *e)
     return high;
 }
 
-/* How many rows from the first of a row of the domain on stand beside each other. */
+/* How many rows from the first of a row of the domain on are contiguous. */
 static int64_t neighbours(const sf_loop *loop, const sf_access *access)
 {
     int64_t count = 1;
@@ -30,7 +31,7 @@ static int64_t neighbours(const sf_loop *loop, const sf_access *access)
     return count;
 }
 
-/* What is loaded and stored of elements has its neighbours along the last dimensions of rows. */
+/* Loads and stores of elements have their neighbours along the last dimensions of rows. */
 bool text_is_transposed(const sf_loop *loop)
 {
     bool has_neighbours = false;
@@ -54,7 +55,8 @@ bool text_is_transposed(const sf_loop *loop)
     return has_neighbours;
 }
 
-/* All threads of a row end with the same: what those that went down it have is added up in pairs. */
+/* All threads of a row end with the same: the partial results of those that went down it are added
+ * up in pairs. */
 static void put_fold_end(emitter *e, uint32_t index)
 {
     const sf_loop_step *step = &e->loop->steps[index];
@@ -91,7 +93,8 @@ static bool want_stores(emitter *e, int least, int most)
     return any;
 }
 
-/* The loop down the columns; elements are stored with the last folds, or behind them where these must be known. */
+/* The loop down the columns; elements are stored with the last folds, or after them if they depend
+ * on these. */
 static void put_pass(emitter *e, int level, int levels)
 {
     const sf_loop *loop = e->loop;
@@ -113,7 +116,7 @@ static void put_pass(emitter *e, int level, int levels)
     e->guard = NULL;
 }
 
-/* Loads what is the same for all columns. */
+/* Loads the values that are the same for all columns. */
 static void put_ready(emitter *e)
 {
     const sf_loop *loop = e->loop;

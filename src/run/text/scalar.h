@@ -1,5 +1,5 @@
-/* Single elements as text: what an op makes of the words of its operands (cu/words.cu), and what a region of such ops
- * makes of its arguments. */
+/* Single elements as text: the result of an op on the words of its operands (cu/words.cu), and of a
+ * region of such ops on its arguments. */
 #ifndef SF_RUN_TEXT_SCALAR_H
 #define SF_RUN_TEXT_SCALAR_H
 

@@ -16,7 +16,7 @@ static sf_monoid monoid_of(const sf_inst *inst, sf_dtype dtype)
     return is_any ? SF_MONOID_OR : is_all ? SF_MONOID_AND : monoid;
 }
 
-/* One thread, one element: so the result may stand where a source does. */
+/* One thread, one element: so the result may be in the memory of a source. */
 void sf_write_exchange(sf_writer *w, const sf_inst *inst)
 {
     sf_dtype dtype = inst->out[0].dtype;

@@ -50,8 +50,9 @@ static void see_image(sf_image *image, int spatial, bool is_result, const seen *
     image->bytes = packed * width;
 }
 
-/* What x must be for a border of `low`, windows that reach over `reach` places, and so many of them, `stride` apart: itself
- * with `pad` on both sides where that gives as many windows, else with the border around it. */
+/* The padding that x needs for a border of `low`, windows that reach over `reach` places, and so
+ * many of them, `stride` apart: itself with `pad` on both sides if that gives as many windows, else
+ * with the border around it. */
 static seen bordered(int64_t extent, int64_t stride_in, int64_t low, int64_t reach, int64_t stride,
                      int64_t windows, int64_t *pad)
 {
@@ -130,8 +131,8 @@ static bool as_forward(const sf_conv *g, sf_convolve *c)
     return true;
 }
 
-/* y is lhs, whose elements stand apart, w rhs, turned, and x the result. Where the border of the result is none that the
- * library has, all of x is computed, and a part of it taken. */
+/* y is lhs, which is dilated, w is rhs, transposed, and x the result. If the library does not have
+ * the border of the result, all of x is computed, and a part of it taken. */
 static bool as_data(const sf_conv *g, sf_convolve *c)
 {
     spaces s = {0};
@@ -191,7 +192,7 @@ static bool as_filter(const sf_conv *g, sf_convolve *c)
     return true;
 }
 
-/* The elements of lhs stand apart: it is y, rhs is x, and the result is turned. */
+/* lhs is dilated: it is y, rhs is x, and the result is transposed. */
 static bool as_transposed_filter(const sf_conv *g, sf_convolve *c)
 {
     spaces s = {0};
@@ -364,7 +365,8 @@ static void write_each(sf_writer *w, const sf_move *m, int width, int64_t count)
     sf_write_launch(w, sf_blocks_for(count, THREADS), THREADS, true);
 }
 
-/* Along `a` elements are neighbours where they come from, along `b` where they go to: a block turns a tile of both. */
+/* Along `a` elements are contiguous in the source, along `b` in the destination: a block transposes
+ * a tile of both. */
 static void write_tiles(sf_writer *w, const sf_move *m, int width, int a, int b, int64_t count)
 {
     int64_t a_tiles = (m->dims[a].size + TILE - 1) / TILE,

@@ -1,12 +1,14 @@
 /* Convolutions as a library has them: of images channels last, in three kinds,
  *
- *     forward   y[n, q, k]  = sum over r, c of  x[n, q * stride + r * dilation - pad, c] * w[k, r, c]
- *     data      x[n, p, c] = the same sums the other way: what comes back to x from y
- *     filter    w[k, r, c] = what comes back to w from x and y
+ *     forward   y[n, q, k]  = sum over r, c of  x[n, q * stride + r * dilation - pad, c] * w[k, r,
+ *               c]
+ *     data      x[n, p, c] = the same sums the other way: the gradient of x from y
+ *     filter    w[k, r, c] = the gradient of w from x and y
  *
- * A convolution of the text may be any of them: gradients are written as convolutions with dilations and with their dimensions
- * turned. What lies otherwise in memory, has borders that differ, or channels in numbers that libraries are slow with, is moved
- * to scratch memory first, and the result from there. */
+ * A convolution of the text may be any of them: gradients are written as convolutions with
+ * dilations and with their dimensions transposed. Operands in another layout, with uneven borders,
+ * or with numbers of channels that libraries are slow with, are copied to scratch memory first, and
+ * the result from there. */
 #ifndef SF_RUN_TEXT_TEXT_CONV_H
 #define SF_RUN_TEXT_TEXT_CONV_H
 
@@ -61,7 +63,7 @@ bool sf_convolve_of(const sf_conv *conv, sf_convolve *out);
 /* Which image is the result. */
 int sf_convolve_result(const sf_convolve *c);
 
-/* The launches around the call of the library, and where the three images stand then. */
+/* The launches around the call of the library, and the addresses of the three images then. */
 void sf_write_convolve(sf_writer *w, const sf_convolve *c);
 
 #endif

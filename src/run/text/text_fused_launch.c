@@ -1,11 +1,10 @@
-/* Launches as one: a kernel whose blocks are dealt out among small loops.
+/* Fused launches: a kernel whose blocks are divided among small loops.
  *
  *     blocks   0 1 2 | 3 4 5 | 6 | 7 | 8 ...        which of them, and which block of it
  *     loops    text A  text A   B   B   B
  *
- * Loops with one text stand one behind the other, so a division says which it is, and the parameters of all stand in a table,
- * which is the one parameter of the kernel.
- */
+ * Loops with one text follow each other, so a division gives the number of the loop, and the
+ * parameters of all are in a table, which is the one parameter of the kernel. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -77,7 +76,7 @@ static void pick(picking *p, uint32_t index)
             pick_same(p, i);
 }
 
-/* Those of one text: their pointers stand in the table from `at` on. */
+/* Those of one text: their pointers are in the table from `at` on. */
 static void put_text(sf_buf *out, const sf_launch *launch, uint32_t count, uint32_t at)
 {
     uint32_t nparams = launch->kernel->nparams;

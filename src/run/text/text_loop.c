@@ -1,19 +1,21 @@
-/* Fused loops (prog/loop.h) as kernels. A register of a loop is a variable of a thread; what a step makes is called by the
- * number of the step. Five shapes:
+/* Fused loops (prog/loop.h) as kernels. A register of a loop is a variable of a thread; the result
+ * of a step is named by the number of the step. Five shapes:
  *
  *     each     no folds, no gathers: a thread has one element, or a few neighbours
- *     crossed  likewise, but what is read turned comes in tiles
- *     rows     folds: a block has a row. Between folds all that the next one needs is loaded and computed again, from
- *              caches, so a row may have any length. A thread has a short row by itself
- *     turned   folds over columns that are far apart, of rows that stand beside each other: a block has several
- *     columns  gathers without folds: threads of a block stand beside each other along columns and go down the rows
+ *     crossed  likewise, but transposed operands come in tiles
+ *     rows     folds: a block has a row. Between folds all operands of the next one are loaded and
+ *              recomputed, from caches, so a row may have any length. A thread has a short row by
+ *              itself
+ *     turned   folds over columns that are far apart, of contiguous rows: a block has several
+ *     columns  gathers without folds: neighbouring threads of a block have neighbouring columns and
+ *              go down the rows
  *
- * Gathered columns are summed by each block over its rows; where there are several, another kernel adds up what they
- * have. The order depends on sizes alone, so every run gives the same bits.
+ * Gathered columns are summed by each block over its rows; where there are several, another kernel
+ * adds up their sums. The order depends on sizes alone, so every run gives the same bits.
  *
- * Numbers of bf16 are floats as registers of a loop, v7[k] of step 7, and beside that pairs in words, w7[k / 2], in which they
- * are loaded, stored, added and multiplied. The compiler drops what nobody uses.
- */
+ * Numbers of bf16 are floats as registers of a loop, v7[k] of step 7, and beside that pairs in
+ * words, w7[k / 2], in which they are loaded, stored, added and multiplied. The compiler drops
+ * unused ones. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -57,7 +59,8 @@ static void put_column_gather(emitter *e, uint32_t index, int wide)
     }
 }
 
-/* Threads of a block that stand beside each other along columns: the fewest are left over at the end of a row. */
+/* Neighbouring threads of a block along columns: as many as leave the fewest idle at the end of a
+ * row. */
 static int columns_abreast(int64_t vectors)
 {
     int best = (int)text_power_above(vectors, THREADS);

@@ -1,5 +1,5 @@
-/* Products and convolutions as plain kernels: a thread has an element of the result. What no library has, and what runs
- * where there is none. */
+/* Products and convolutions as plain kernels: a thread has an element of the result. For products
+ * that no library has, and for devices without one. */
 #ifndef SF_RUN_TEXT_TEXT_PRODUCT_H
 #define SF_RUN_TEXT_TEXT_PRODUCT_H
 

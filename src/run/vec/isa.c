@@ -31,7 +31,7 @@ static bool has[SF_ISA_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(__x86_64__)
-/* The state of tiles is 8 KB a thread, which Linux gives only to those who ask. */
+/* The state of tiles is 8 KB a thread, which Linux gives only on request. */
 static bool ask_for_tiles(void)
 {
     enum { REQUEST = 0x1023, TILE_DATA = 18, TILES = 1 << 24, BF16 = 1 << 22 };
@@ -86,8 +86,8 @@ bool sf_isa_has(sf_isa isa)
     return has[isa];
 }
 
-/* Where the processor has it, but what goes without is faster: on Intel's processors, AVX512-BF16 does
- * half as many products in a second as floats do. */
+/* If the processor has it, but is faster without: on Intel's processors, AVX512-BF16 does half as
+ * many products in a second as floats do. */
 static bool passed_over(sf_isa isa)
 {
 #if defined(__x86_64__)

@@ -11,10 +11,11 @@
 
 #include "base/diag.h"
 
-/* The better ones later. Each has what those before it have, except that SVE is compiled for one width,
- * so that a process has one of the two at most, and that SVE without BF16 has not what NEON_BF16 has. */
+/* The better ones later. Each has the instructions of those before it, except that SVE is compiled
+ * for one width, so that a process has one of the two at most, and that SVE without BF16 does not
+ * have those of NEON_BF16. */
 typedef enum sf_isa {
-    SF_ISA_BASE, /* what every processor of the architecture has: "base", or "neon" on aarch64 */
+    SF_ISA_BASE, /* the baseline of the architecture: "base", or "neon" on aarch64 */
 #if defined(__x86_64__)
     SF_ISA_AVX2,        /* and FMA */
     SF_ISA_AVX512,      /* F, BW, DQ, VL */
@@ -32,9 +33,10 @@ typedef enum sf_isa {
 
 const char *sf_isa_name(sf_isa isa);
 
-/* Whether the processor has it, and the build has kernels for it. The first question about AMX asks the system for it, once for the whole
- * process (from then on it wants a little more room on alternate signal stacks); the system may refuse.
- * The width of SVE is that of the thread that asks first; those that it starts inherit it. */
+/* Whether the processor has it, and the build has kernels for it. The first call for AMX requests
+ * it from the system, once for the whole process (from then on alternate signal stacks need to be a
+ * little larger); the system may refuse. The width of SVE is that of the first calling thread;
+ * threads that it starts inherit it. */
 bool sf_isa_has(sf_isa isa);
 
 /* Whether the processor has it and SHEAF_VEC, read at every call, allows it. A name that sf_isa_check

@@ -142,8 +142,8 @@ static inline float log_sum(float f, float n, float more)
     return n * 0.693359375f + (f + low);
 }
 
-/* x = 2^n m, m in [sqrt(1/2), sqrt(2)): the bits of sqrt(1/2) are taken off, so that the exponent
- * field turns over there. For normal, positive x. */
+/* x = 2^n m, m in [sqrt(1/2), sqrt(2)): the bits of sqrt(1/2) are subtracted, so that the exponent
+ * field changes there. For normal, positive x. */
 static inline float log_reduce(float x, int32_t *n)
 {
     uint32_t bits = bits32(x) - 0x3f3504f3;
@@ -167,7 +167,8 @@ static inline float log32(float x)
     return log_special(x, log_sum(m - 1.0f, (float)(n - (tiny ? 23 : 0)), 0.0f));
 }
 
-/* The log of u = 1 + x rounded, and of what was rounded off, which is small beside u. */
+/* The log of u = 1 + x rounded, plus a correction for the rounding error, which is small beside
+ * u. */
 static inline float log1p_32(float x)
 {
     float u = 1.0f + x, part = u - 1.0f;
@@ -305,7 +306,7 @@ static inline double log2_64(double x)
     return x < (double)INFINITY ? y : x;
 }
 
-/* 2^x, to be rounded to float: what lies beyond its range becomes infinity or 0 there. 0.0007 */
+/* 2^x, to be rounded to float: results beyond its range become infinity or 0 there. 0.0007 */
 static inline double exp2_64(double x)
 {
     double t = x > 200 ? 200 : x;

@@ -1,12 +1,13 @@
-/* What the files of the vector kernels share among themselves.
+/* Common to the files of the vector kernels.
  *
- * kernels.h is the text of a set; vec_base.c, vec_avx2.c, vec_avx512.c, vec_sve256.c and vec_sve512.c compile it, each with
- * its own flags (see cmake/vectors.cmake). What calls libm or the tables of ir/dtype.c for every element
- * gains nothing from that: it is compiled once, in slow.c, and every set points to it.
+ * kernels.h is the text of a set; vec_base.c, vec_avx2.c, vec_avx512.c, vec_sve256.c and
+ * vec_sve512.c compile it, each with its own flags (see cmake/vectors.cmake). Functions that call
+ * libm or the tables of ir/dtype.c for every element gain nothing from that: they are compiled
+ * once, in slow.c, and every set points to them.
  *
  * No set uses fused multiply-add, not even where the processor has it, and every fold has the same
- * lanes. So all sets give the same bits. What calls libm is only as equal as libm is between processors.
- */
+ * lanes. So all sets give the same bits. Functions that call libm are only as equal as libm is
+ * between processors. */
 #ifndef SF_RUN_VEC_SET_H
 #define SF_RUN_VEC_SET_H
 

@@ -29,7 +29,8 @@ TAPS_BLOCK(f32_taps1, float, floats, 1)
 TAPS_BLOCK(f64_taps4, double, doubles, 4)
 TAPS_BLOCK(f64_taps1, double, doubles, 1)
 
-/* What is left of less than a vector is the end of one that begins earlier, if the row is that long. */
+/* The last elements of a row, less than a vector, are the end of a vector that begins earlier, if
+ * the row is that long. */
 #define TAPS(p, type)                                                                              \
     static inline type p##_taps0(int64_t i, const sf_taps *t)                                      \
     {                                                                                              \

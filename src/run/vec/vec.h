@@ -1,18 +1,18 @@
 /* Vector kernels: the arithmetic of fused loops on short runs of elements in cache.
  *
- * A loop of a program works on registers: runs of up to a few thousand elements. A register has one of
- * four classes, whatever the type in memory: floats of up to 32 bits as float, f64 as double, integers
- * of up to 32 bits and booleans as int32_t (unsigned ones as their bits), 64-bit integers as int64_t.
- * Loads and stores convert between memory and registers; everything between is done here.
+ * A loop of a program works on registers: runs of up to a few thousand elements. A register has one
+ * of four classes, whatever the type in memory: floats of up to 32 bits as float, f64 as double,
+ * integers of up to 32 bits and booleans as int32_t (unsigned ones as their bits), 64-bit integers
+ * as int64_t. Loads and stores convert between memory and registers; all arithmetic is done here.
  *
  * The kernels are compiled for several instruction sets, and the best that the processor has is
  * chosen once, when sf_vec_get is first called. All of them give the same bits for the same input, but
  * for the bits of a NaN. Functions of floats are within 2 ulp (of the float result) of the exact value.
  *
- * Integers narrower than 32 bits stand in a register sign- or zero-extended, as their type says, and an
- * op leaves them so only after `round`. SHR wants its first operand sign-extended, USHR zero-extended:
- * round to the type of the other signedness before. NEG, ABS, SIGN, SHR and POW take integers as signed.
- */
+ * Integers narrower than 32 bits are sign- or zero-extended in a register, by their type, and an op
+ * leaves them so only after `round`. SHR wants its first operand sign-extended, USHR zero-extended:
+ * round to the type of the other signedness before. NEG, ABS, SIGN, SHR and POW take integers as
+ * signed. */
 #ifndef SF_RUN_VEC_VEC_H
 #define SF_RUN_VEC_VEC_H
 
@@ -23,8 +23,8 @@
  * overlap none. */
 typedef void sf_vkernel(void *dst, const void *a, const void *b, const void *c, int64_t count);
 
-/* One row: the combination of `count` elements of `a`, in a fixed order that depends on count alone;
- * returned in *dst, one element, already combined with what was there. */
+/* One row: the combination of `count` elements of `a`, in a fixed order that depends on count
+ * alone; returned in *dst, one element, already combined with its old value. */
 typedef void sf_vreduce(void *dst, const void *a, int64_t count);
 
 /* Memory to register: element i comes from src + i * stride elements of `dtype`; and back. Storing
@@ -32,9 +32,9 @@ typedef void sf_vreduce(void *dst, const void *a, int64_t count);
 typedef void sf_vload(void *dst, const void *src, int64_t stride, int64_t count);
 typedef void sf_vstore(void *dst, int64_t stride, const void *src, int64_t count);
 
-/* Element i of the result is the sum over taps of a[a_at[n] + i] * b[b_at[n] + i], or with `repeat` of
- * a[a_at[n] + i] * b[b_at[n]]; added to what is there if `accumulate`. Every element is summed in the order
- * of the taps, however many are asked for at once. */
+/* Element i of the result is the sum over taps of a[a_at[n] + i] * b[b_at[n] + i], or with `repeat`
+ * of a[a_at[n] + i] * b[b_at[n]]; added to the old value if `accumulate`. Every element is summed
+ * in the order of the taps, however many are computed at a time. */
 typedef struct sf_taps {
     int64_t count;
     const void *a, *b;

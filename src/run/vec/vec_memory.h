@@ -26,8 +26,8 @@ static inline float of_bf16(uint16_t raw)
     return float32((uint32_t)raw << 16);
 }
 
-/* Rounds to even; NaN keeps its sign and upper payload. One that the type has stays as it is, for what only moves
- * numbers changes no bits; others become quiet. */
+/* Rounds to even; NaN keeps its sign and upper payload. A NaN that the type has stays as it is,
+ * because ops that only move numbers change no bits; others become quiet. */
 static inline uint16_t to_bf16(float x)
 {
     uint32_t bits = bits32(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
@@ -212,7 +212,7 @@ KERNEL(round_U4, int32_t, int32_t, int32_t, LOW_BITS(xs[i], 4))
 KERNEL(round_U8, int32_t, int32_t, int32_t, LOW_BITS(xs[i], 8))
 KERNEL(round_U16, int32_t, int32_t, int32_t, LOW_BITS(xs[i], 16))
 
-/* A float within [low, end) is cut off; what is not becomes the nearest integer, NaN becomes 0. */
+/* A float within [low, end) is truncated; others become the nearest integer, NaN becomes 0. */
 #define TO_INTEGER(name, from, type, plain, low, end, least, most)                                 \
     static inline type name(from x)                                                                \
     {                                                                                              \

@@ -41,7 +41,7 @@ static inline int64_t whole_count(int64_t count)
 #define COMPARE_UNSIGNED(name, type, unsigned_type, operator)                                      \
     KERNEL(name, type, type, int32_t, (unsigned_type)xs[i] operator(unsigned_type) ys[i])
 
-/* What both float types have. `nothing` is the number from which on all numbers are whole. */
+/* Functions of both float types. `nothing` is the number from which on all numbers are whole. */
 #define FLOAT_FUNCTIONS(p, type, uint, bits, of_bits, sign_of, SIGN_BIT, nothing)                  \
     static inline type p##_absolute(type x)                                                        \
     {                                                                                              \
@@ -112,8 +112,8 @@ static inline int64_t whole_count(int64_t count)
 FLOAT_FUNCTIONS(f32, float, uint32_t, bits32, float32, with_sign, SIGN32, 0x1p23f)
 FLOAT_FUNCTIONS(f64, double, uint64_t, bits64, float64, with_sign64, SIGN64, 0x1p52)
 
-/* What both integer types have. A quotient by 0 is all ones and leaves the dividend as remainder; a
- * shift by the width or more leaves nothing but the sign. */
+/* Functions of both integer types. A quotient by 0 is all ones and leaves the dividend as
+ * remainder; a shift by the width or more leaves only the sign. */
 #define INTEGER_FUNCTIONS(p, type, uint, width)                                                    \
     static inline type p##_absolute(type x)                                                        \
     {                                                                                              \
@@ -203,7 +203,7 @@ INTEGER_FUNCTIONS(i64, int64_t, uint64_t, 64)
 
 /* There is no vector instruction that divides integers, but one for doubles: the quotient of two
  * 32-bit integers is at least 1/|y| away from the next integer unless it is one, much more than the
- * quotient of doubles is wrong by. */
+ * error of the quotient of doubles. */
 static inline int32_t i32_quotient(int32_t x, int32_t y)
 {
     int plain = y != 0 && y != -1;

@@ -19,7 +19,7 @@ set(SF_NIGHTLY
     cli/shared_programs cli/shared_steps cli/soak cli/wait_busy run/cuda/attention_plain)
 
 # Never slow: what sanitizers are for. Files that mean harm, and one script of whole commands on ranks.
-set(SF_NEVER_SLOW cli/bombs cli/split)
+set(SF_NEVER_SLOW api/mutated cli/bombs cli/split)
 
 # What measures the machine runs alone; with sanitizers, nothing is measured that would mean anything.
 set(SF_ALONE)

@@ -42,6 +42,8 @@ static void take_trial(sf_tuning *tuning, const sf_json *line)
         return;
     sf_json_number(sf_json_get(line, "seconds"), &trial.seconds);
     sf_json_int(sf_json_get(line, "memory"), &trial.memory);
+    if (trial.seconds < 0 || trial.memory < 0)
+        return; /* no run took that: the setting is tried again */
     sf_json_int(sf_json_get(line, "room"), &tuning->report->room);
     trial.pruned = read_flag(line, "pruned");
     if (sf_json_string(sf_json_get(line, "why"), &why))

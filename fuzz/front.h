@@ -14,6 +14,7 @@
 #include "ir/opdef.h"
 #include "ir/print_graph.h"
 #include "op/node_builder.h"
+#include "outcome.h"
 
 typedef sf_status fuzz_reader(sf_str text, const char *file, sf_module *module, sf_diag *diag);
 
@@ -25,10 +26,10 @@ static sf_graph *fuzz_load(fuzz_reader *reader, sf_str text, sf_diag *diag)
     sf_graph *graph = NULL;
     sf_status status = reader(text, "fuzz", module, diag);
     if (status == SF_OK) {
-        SF_ASSERT(module->entry && sf_diag_count(diag) == 0);
+        SF_ASSERT(module->entry && fuzz_failures(diag) == 0);
         status = sf_import(module, &options, diag, &graph);
     }
-    SF_ASSERT((status == SF_OK) == (sf_diag_count(diag) == 0));
+    fuzz_check_outcome(status, diag);
     SF_ASSERT((status == SF_OK) == (graph != NULL));
     sf_module_free(module);
     sf_pool_release(pool);

@@ -3,6 +3,7 @@
 
 #include "base/diag.h"
 #include "base/mem.h"
+#include "outcome.h"
 #include "sheaf/sheaf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sf_primitives_new(graph, diag, &list) == SF_OK &&
         sf_console_new("fuzz", &options, list, diag, &console) == SF_OK) {
         sf_status status = sf_console_run(console, (const char *)data, size, diag);
-        SF_ASSERT((status == SF_OK) == (sf_diag_count(diag) == 0));
+        fuzz_check_outcome(status, diag);
         sf_console_free(console);
         sf_primitives_free(list);
     }

@@ -136,9 +136,21 @@ static void add_str(sf_buf *out, sf_str text)
         sf_buf_add(out, text.at, text.length);
 }
 
+/* Rows of a tensor, dealt out to two ranks (shard/uneven_partition.h): only so many as there are will do. */
+static void add_dealt_rows(dice *d, sf_buf *out)
+{
+    static const int sizes[] = {2, 3, 4, 8, 10, 16, 32, 48};
+    int rows = sizes[roll(d, sizeof sizes / sizeof *sizes)],
+        first = 1 + (int)roll(d, (uint64_t)rows - 1);
+    sf_buf_printf(out, "At(0:0-%d,1:%d-%d)", first - 1, first, rows - 1);
+}
+
 static void add_random_word(dice *d, sf_str text, sf_buf *out)
 {
-    switch (roll(d, 3)) {
+    switch (roll(d, 4)) {
+    case 3:
+        add_dealt_rows(d, out);
+        break;
     case 0:
         sf_buf_puts(out, numbers[roll(d, NUMBERS)]);
         break;
@@ -332,10 +344,40 @@ static bool is_string(const tree *t)
     return !t->open && t->text.length >= 2 && t->text.at[0] == '"';
 }
 
+static bool is_layout(const tree *t)
+{
+    return is_string(t) && t->text.length > 2 && t->text.at[1] == '[';
+}
+
+/* Another layout over as many axes. */
+static void add_layout(dice *d, sf_str old, sf_buf *out)
+{
+    static const char *const shares[] = {"R",    "R",        "S(0)",        "S(0)",     "S(1)",
+                                         "P(+)", "S(0, 16)", "S(0)At(0,1)", "S(1)At(0)"};
+    enum { SHARES = sizeof shares / sizeof *shares };
+    int depth = 0;
+    sf_buf_puts(out, "\"[");
+    for (size_t i = 1; i + 1 < old.length; i++) {
+        char c = old.at[i];
+        depth += (c == '(') - (c == ')');
+        if (c != '[' && (c != ',' || depth > 0))
+            continue;
+        if (c == ',')
+            sf_buf_puts(out, ", ");
+        if (roll(d, 3) == 0)
+            add_dealt_rows(d, out);
+        else
+            sf_buf_puts(out, shares[roll(d, SHARES)]);
+    }
+    sf_buf_puts(out, "]\"");
+}
+
 static tree *edit_scalar(dice *d, sf_arena *arena, const tree *old)
 {
     sf_buf text = {0};
-    if (is_string(old)) {
+    if (is_layout(old) && roll(d, 2)) {
+        add_layout(d, old->text, &text);
+    } else if (is_string(old)) {
         sf_buf inner = {0};
         edit_text(d, (sf_str){old->text.at + 1, old->text.length - 2}, &inner);
         sf_buf_putc(&text, '"');

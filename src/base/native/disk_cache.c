@@ -198,7 +198,7 @@ bool sf_cache_write(const char *path, const void *bytes, size_t size, bool first
 {
     char folder[SF_PATH_SIZE], other[SF_PATH_SIZE + 16];
     const char *slash = strrchr(path, '/');
-    if (!slash || (size_t)(slash - path) >= sizeof folder || size > (uint64_t)sf_cache_limit())
+    if (!slash || (size_t)(slash - path) >= sizeof folder)
         return false;
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
     snprintf(other, sizeof other, "%s/" SF_CACHE_UNFINISHED "XXXXXX", folder);

@@ -7,10 +7,11 @@ if [ -n "${SHEAF_SANITIZE:-}" ]; then
     echo "a library with sanitizers is not for programs without them"
     exit 77
 fi
-if ! command -v "${compiler%% *}" >/dev/null || ! command -v python3 >/dev/null || [ ! -e "$SHEAF_BUILD/libsheaf.so" ]; then
-    echo "there is no C compiler, no Python, or no shared library"
+if ! command -v "${compiler%% *}" >/dev/null || ! command -v python3 >/dev/null; then
+    echo "there is no C compiler, or no Python"
     exit 77
 fi
+[ -e "$SHEAF_BUILD/libsheaf.so" ] || { echo "FAILED: $SHEAF_BUILD/libsheaf.so is not built"; exit 1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -18,6 +19,8 @@ abi=$SHEAF_SOURCE/test/abi
 python3 -B "$abi/nulls.py" "$SHEAF_SOURCE/include/sheaf" >"$work/nulls.c"
 $compiler -std=gnu17 -Wall -Werror=implicit-function-declaration -I "$abi" -I "$SHEAF_SOURCE/include" -I "$SHEAF_BUILD/include" \
     "$work/nulls.c" -o "$work/nulls" -L "$SHEAF_BUILD" -lsheaf -Wl,-rpath,"$SHEAF_BUILD"
-# The messages of calls that write to standard output are of no interest.
+# The messages of calls that write to standard output are of no interest. Some write files.
+cd "$work"
+ln -s "$SHEAF_SOURCE/test" test
 "$work/nulls" >"$work/out"
 tail -n 1 "$work/out"

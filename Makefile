@@ -12,7 +12,7 @@ check:
 	scripts/install-deps
 	scripts/check
 
-# The long version of all checks: every test in full, all tests with sanitizers, sweeps, soaks, fuzzing. Several hours.
+# The long version of all checks: every test in full, all tests with sanitizers, sweeps, soaks, fuzzing. About two hours.
 nightly:
 	scripts/install-deps --nightly
 	scripts/check --nightly

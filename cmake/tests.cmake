@@ -6,20 +6,19 @@
 #
 # Label "nightly", of what is left to `make nightly` whole: ctest -LE nightly is what `make check` runs. Other tests have a
 # short version and a long one, which SHEAF_NIGHTLY=1 in the environment asks for (test/support/sanitized.h, cli.sh).
-# Label "slow", of tests in C of more than SF_SLOW seconds and scripts of more than SF_SLOW_SCRIPT: the check does not run
-# them with sanitizers. Scripts sooner, for they run whole commands, and most of what these do they do again and again on
-# the same few steps.
+# Label "slow", of tests of more than SF_SLOW seconds: the check does not run them with sanitizers, with which they take four
+# times as long and find what shorter tests of the same code find; nightly does.
 
-set(SF_SLOW 5)
-set(SF_SLOW_SCRIPT 2)
+set(SF_SLOW 2)
 
-# Steps that are looked for beside the source tree, browsers, soaks, machines that are kept busy.
+# Large steps, steps that are looked for beside the source tree, browsers, soaks, machines that are kept busy.
 set(SF_NIGHTLY
     cli/cuda_calibrate cli/docs_site cli/interlaced cli/plan_large cli/plan_sweep cli/recycling cli/report_browser cli/shared_prices
-    cli/shared_programs cli/shared_steps cli/soak cli/wait_busy run/cuda/attention_plain)
+    cli/shared_programs cli/shared_steps cli/soak cli/wait_busy run/cuda/attention_plain search/rediscovery)
 
-# Never slow: what sanitizers are for. Files that mean harm, and one script of whole commands on ranks.
-set(SF_NEVER_SLOW api/mutated cli/bombs cli/split)
+# Never slow: what sanitizers are for. Files that mean harm, random instances of every op, and one script of whole commands
+# on ranks.
+set(SF_NEVER_SLOW api/mutated base/file cli/bombs cli/split run/cpu/device)
 
 # What measures the machine runs alone; with sanitizers, nothing is measured that would mean anything.
 set(SF_ALONE)
@@ -107,6 +106,9 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
     foreach(source IN LISTS test_sources)
         cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/test OUTPUT_VARIABLE path)
         string(REGEX REPLACE "_test\\.c$" "" name ${path})
+        if(SF_TESTS AND NOT name IN_LIST SF_TESTS)
+            continue()
+        endif()
         string(REGEX REPLACE "/.*" "" folder ${path})
         cmake_path(RELATIVE_PATH name BASE_DIRECTORY ${folder} OUTPUT_VARIABLE file)
         string(MAKE_C_IDENTIFIER "test_main_${name}" main)
@@ -127,6 +129,9 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
         set_property(SOURCE ${sources_${folder}} APPEND PROPERTY
             COMPILE_OPTIONS -include ${CMAKE_SOURCE_DIR}/test/support/rename_main.h)
         target_link_libraries(test_${folder} PRIVATE ${test_libraries})
+        if(SF_LLD)
+            target_link_options(test_${folder} PRIVATE -fuse-ld=lld)
+        endif()
         set_target_properties(test_${folder} PROPERTIES
             OUTPUT_NAME ${folder}_tests
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
@@ -135,23 +140,32 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
     find_path(SF_NCCL_INCLUDE nccl.h PATHS /usr/local/cuda/include)
     find_path(SF_CUDA_INCLUDE cuda_runtime.h PATHS /usr/local/cuda/include)
     mark_as_advanced(SF_NCCL_INCLUDE SF_CUDA_INCLUDE)
-    add_dependencies(test_run sheaf_fake_nccl)
-    target_sources(test_run PRIVATE test/emulator/emulate_conv.c)
+    if(TARGET test_run)
+        add_dependencies(test_run sheaf_fake_nccl)
+        target_sources(test_run PRIVATE test/emulator/emulate_conv.c)
+    endif()
     if(SF_NCCL_INCLUDE AND SF_CUDA_INCLUDE)
         set_property(SOURCE test/run/cuda/nccl_test.c APPEND PROPERTY COMPILE_OPTIONS
             -isystem ${SF_NCCL_INCLUDE} -isystem ${SF_CUDA_INCLUDE} -DSF_HAVE_NCCL_H=1)
     endif()
-    # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
-    sf_add_test(run/cuda/device test_run cpu/device)
-    set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
-        "${test_environment};SHEAF_CUDA=${emulator};SHEAF_DEVICE_ENGINE=cuda")
-    # Attention also as GPUs without groups of warps compute it.
-    sf_add_test(run/cuda/attention_plain test_run cuda/attention)
-    set_tests_properties(run/cuda/attention_plain PROPERTIES ENVIRONMENT
-        "${test_environment};SHEAF_CUDA=${emulator},sm_80")
+    if(NOT SF_TESTS)
+        # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
+        sf_add_test(run/cuda/device test_run cpu/device)
+        set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
+            "${test_environment};SHEAF_CUDA=${emulator};SHEAF_DEVICE_ENGINE=cuda")
+        # Attention also as GPUs without groups of warps compute it.
+        sf_add_test(run/cuda/attention_plain test_run cuda/attention)
+        set_tests_properties(run/cuda/attention_plain PROPERTIES ENVIRONMENT
+            "${test_environment};SHEAF_CUDA=${emulator},sm_80")
+    endif()
 elseif(test_sources)
     message(NOTICE "cmocka was not found: the tests written in C are not built")
 endif()
+
+# Writes large steps for tests of the planner.
+add_executable(test_gpt_step test/support/steps/gpt_step.c)
+target_link_libraries(test_gpt_step PRIVATE m)
+set_target_properties(test_gpt_step PROPERTIES OUTPUT_NAME gpt_step RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
 
 file(GLOB cli_tests CONFIGURE_DEPENDS test/cli/*.sh)
 find_program(SF_BASH bash)
@@ -164,6 +178,9 @@ if(SF_BASH AND cli_sources)
     endif()
     foreach(script IN LISTS cli_tests)
         cmake_path(GET script STEM name)
+        if(SF_TESTS AND NOT cli/${name} IN_LIST SF_TESTS)
+            continue()
+        endif()
         sf_add_test(cli/${name} ${SF_BASH} ${script})
     endforeach()
 elseif(cli_tests)
@@ -193,11 +210,7 @@ foreach(line IN LISTS lines)
         set(seconds ${CMAKE_MATCH_1})
         set(name ${CMAKE_MATCH_2})
         set_tests_properties(${name} PROPERTIES COST ${seconds})
-        set(most ${SF_SLOW})
-        if(name MATCHES "^cli/")
-            set(most ${SF_SLOW_SCRIPT})
-        endif()
-        if(seconds GREATER most AND NOT name IN_LIST SF_NEVER_SLOW)
+        if(seconds GREATER SF_SLOW AND NOT name IN_LIST SF_NEVER_SLOW)
             set_property(TEST ${name} APPEND PROPERTY LABELS slow)
         endif()
     endif()

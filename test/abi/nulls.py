@@ -54,6 +54,9 @@ OPTIONAL = {
 # Types whose NULL is nothing special in any function.
 ALWAYS_OPTIONAL = re.compile(r"sf_diag \*$|_options \*$|const sf_output \*$|const sf_plan_spec \*$")
 
+# Calls that do all of what they do for a NULL, for seconds: only with SHEAF_NIGHTLY.
+SLOW = {("sf_calibrate", "options")}
+
 # What stands for an argument that is not NULL, by its type without const, and by its name where that matters.
 VALUES = {
     "sf_graph *": "graph", "sf_plan *": "plan", "sf_cluster *": "cluster", "sf_diag *": "diag",
@@ -134,7 +137,8 @@ def main():
     for number, (result, function, name, may, values) in enumerate(rows(headers.functions(text))):
         print(f"static bool row_{number}(void)\n{{")
         print(f"    {verdict(result, f'{function}({values})', name, may)}\n}}")
-        table.append(f'    {{"{function}", "{name}", row_{number}}},')
+        slow = "true" if (function, name) in SLOW else "false"
+        table.append(f'    {{"{function}", "{name}", row_{number}, {slow}}},')
     print("\nstatic const row rows[] = {")
     print("\n".join(table))
     print("};\n\nint main(void)\n{\n    return run_rows(sizeof rows / sizeof *rows, rows);\n}")

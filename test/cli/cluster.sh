@@ -55,7 +55,7 @@ expect 1 cluster "$work/bad.json"
 warns 'bad.json:10:17: error: "memory" is an integer'
 
 # Measured, and read back.
-quick=(--seconds 0.01 --largest 64K)
+quick=(--seconds 0.001 --largest 64K)
 expect 0 calibrate -n 2 "${quick[@]}" -o "$work/two.json" --name two
 says "2 in 1 node"
 says "measured"

@@ -66,8 +66,10 @@ for ranks in "${all[@]}"; do
     run "$ranks" all
     [ $status -eq 0 ] && [ "$(good)" -eq "$ranks" ] || give_up "$ranks ranks end with $status"
 done
-SHEAF_MPI_LINK=2:100000000 run 3 all
-[ $status -eq 0 ] && [ "$(good)" -eq 3 ] || give_up "over slow lines, 3 ranks end with $status"
+if [ -n "${SHEAF_NIGHTLY:-}" ]; then
+    SHEAF_MPI_LINK=2:100000000 run 3 all
+    [ $status -eq 0 ] && [ "$(good)" -eq 3 ] || give_up "over slow lines, 3 ranks end with $status"
+fi
 SHEAF_MPI_LINK=2:20000000 run 4 line
 [ $status -eq 0 ] && [ "$(good)" -eq 4 ] || give_up "a slow line: $status"
 SHEAF_MPI_LINK=2:20000000 run 3 order

@@ -240,7 +240,9 @@ static void test_attention(void **state)
 {
     (void)state;
     test_emulate_gpu();
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i += test_short() ? 3 : 1)
+    size_t first = test_short() ? 4 : 0, end = test_short() ? 7 : sizeof shapes / sizeof *shapes;
+    /* Short are: one of each type, causal and not, over more than one tile. */
+    for (size_t i = first; i < end; i++)
         check_shape(&shapes[i]);
 }
 

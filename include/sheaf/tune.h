@@ -34,10 +34,10 @@ typedef struct sf_tune_options {
     const sf_cluster *cluster; /* the cluster of simulations; NULL, by run: CPUs */
     const char *cluster_name;  /* kept in the log; or NULL */
     bool by_run;               /* plans are run, on synthetic data; else they are simulated */
-    const char *algorithm;     /* "model", "coordinate", "exhaustive"; NULL: the first */
+    const char *algorithm;     /* "model", "exhaustive"; NULL: the first */
     int trials;                /* the most settings to look at; 0: no limit */
-    uint64_t seed;
-    int ranks; /* of plans whose primitives leave that open; 0: those of the mesh */
+    uint64_t seed;             /* not read: no algorithm draws anything */
+    int ranks;                 /* of plans whose primitives leave that open; 0: those of the mesh */
     /* most bytes of a rank; 0: the memory of the devices or, by run, of the machine */
     int64_t memory;
     int steps;   /* by run: of a trial, the first of which does not count; 0: 5 */

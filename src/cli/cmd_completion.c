@@ -32,7 +32,7 @@ static const struct meaning {
     {"ENGINE", WORDS, "cpu cuda oracle"},
     {"LUA", FILES, NULL},
     {"WAY", WORDS, "sim run"},
-    {"ALGORITHM", WORDS, "model coordinate exhaustive"},
+    {"ALGORITHM", WORDS, "model exhaustive"},
     {"ORDER", WORDS, "shuffled sequential"},
     {"TYPE", WORDS, "u8 u16 u32"},
     {"LEVEL", WORDS, "2 3"},

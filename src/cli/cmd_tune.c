@@ -224,15 +224,15 @@ int sf_cli_tune(int argc, char **argv)
 {
     struct job job = {
         .by = "sim", .with.size = sizeof job.with, .options.size = sizeof job.options};
-    int64_t trials = 0, seed = 0, ranks = 0, steps = 0, threads = 0;
+    int64_t trials = 0, ranks = 0, steps = 0, threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster, "cluster to simulate plans on, as in sheaf plan"},
         {SF_OPT_BY, &job.by,
          "sim: simulated step time (default); run: measured step time on threads, the fastest step "
          "counts; cpu: as run, in CPU time of all ranks, for machines with other load"},
         {SF_OPT_ALGORITHM, &job.options.algorithm,
-         "model: Gaussian process of time and memory (default); coordinate: coordinate descent "
-         "with restarts; exhaustive: all settings"},
+         "model: Gaussian process of time and memory (default); "
+         "exhaustive: all settings"},
         {SF_OPT_TRIALS, &trials, "most settings to try (default: no limit)"},
         {SF_OPT_LOG, &job.options.log,
          "append one JSON line per setting to FILE; settings in FILE are not tried again"},
@@ -242,7 +242,6 @@ int sf_cli_tune(int argc, char **argv)
         {SF_OPT_RANKS, &ranks, "number of ranks (default: the devices of the cluster)"},
         {SF_OPT_MEMORY, &job.options.memory,
          "memory limit of a rank, such as 12G (default: what the devices have)"},
-        {SF_OPT_SEED, &seed, "seed of the choice of settings (default 0)"},
         {SF_OPT_STEPS, &steps,
          "with --by run: steps of a trial (default 5); the first is not timed"},
         {SF_OPT_THREADS, &threads,
@@ -275,12 +274,11 @@ int sf_cli_tune(int argc, char **argv)
     if (!job.options.by_run && !job.cluster)
         return sf_cli_misuse("tune", "give a --cluster, such as 1x8xV100, or --by run");
     if (!is_algorithm(job.options.algorithm))
-        return sf_cli_misuse("tune", "--algorithm is model, coordinate or exhaustive, not '%s'",
+        return sf_cli_misuse("tune", "--algorithm is model or exhaustive, not '%s'",
                              job.options.algorithm);
     if (trials > INT_MAX || ranks > INT_MAX || steps > INT_MAX || threads > INT_MAX)
         return sf_cli_misuse("tune", "a number is too large");
     job.options.trials = (int)trials;
-    job.options.seed = (uint64_t)seed;
     job.options.steps = (int)steps;
     job.options.threads = (int)threads;
     job.options.cluster_name = job.cluster;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "op/carry.h"
 #include "op/op.h"
 #include "report/summary.h"
 
@@ -124,13 +125,10 @@ static const sf_scope *shared_scope(const sf_scope *a, const sf_scope *b)
     return sf_scope_common(a, b);
 }
 
-static bool passes_scope_on(const sf_node *node)
-{
-    return sf_is(node, SF_OP_SLICE) || sf_is(node, SF_OP_RESHAPE) || sf_is(node, SF_OP_CONVERT) ||
-           sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_BROADCAST_IN_DIM);
-}
-
-enum { DEEPEST_PASS = 6 };
+enum {
+    DEEPEST_PASS = 6,
+    MOVES = SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_ORDER | SF_CARRIES_PART
+};
 
 /* NULL when the forward pass does not use the value. */
 static const sf_scope *home_of(const sf_graph *graph, const struct users *users, sf_value value,
@@ -140,7 +138,7 @@ static const sf_scope *home_of(const sf_graph *graph, const struct users *users,
     for (uint32_t i = users->start[value]; i < users->start[value + 1]; i++) {
         const sf_node *node = graph->nodes[users->nodes[i]];
         const sf_scope *scope = node->scope;
-        if (depth < DEEPEST_PASS && passes_scope_on(node)) {
+        if (depth < DEEPEST_PASS && sf_carries(node, MOVES | SF_CARRIES_COPIES)) {
             const sf_scope *beyond = home_of(graph, users, node->result, depth + 1);
             scope = beyond ? beyond : scope;
         }
@@ -156,7 +154,7 @@ static sf_value past_moves(const sf_graph *graph, const struct users *users, sf_
         if (users->start[value + 1] - users->start[value] != 1)
             break;
         const sf_node *node = graph->nodes[users->nodes[users->start[value]]];
-        if (!passes_scope_on(node) || sf_is(node, SF_OP_BROADCAST_IN_DIM) ||
+        if (!sf_carries(node, MOVES) ||
             sf_type_of(graph, node->result)->count != sf_type_of(graph, value)->count)
             break;
         value = node->result;

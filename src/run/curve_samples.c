@@ -12,15 +12,6 @@ void sf_series_keep(sf_series *s, double amount, double seconds, double spent, d
             s->spent + SF_LEAST_SAMPLES * growth * seconds < 2 * s->meter->seconds;
 }
 
-sf_status sf_series_measure(sf_series *s, double amount, sf_measured_work *work, void *context,
-                            double growth, bool *more)
-{
-    double seconds, spent;
-    SF_TRY(sf_measure(s->meter, s->meter->seconds / s->expected, work, context, &seconds, &spent));
-    sf_series_keep(s, amount, seconds, spent, growth, more);
-    return SF_OK;
-}
-
 sf_curve sf_series_fit(const sf_series *s)
 {
     return sf_curve_fit(s->count, s->amounts, s->seconds, s->meter->arena);

@@ -17,7 +17,7 @@ typedef struct sf_series {
 void sf_series_keep(sf_series *s, double amount, double seconds, double spent, double growth,
                     bool *more);
 
-/* Likewise, of work that is measured now. */
+/* Likewise, of work that is measured now (measure.c). */
 sf_status sf_series_measure(sf_series *s, double amount, sf_measured_work *work, void *context,
                             double growth, bool *more);
 

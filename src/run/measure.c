@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 #include "run/curve_samples.h"
 #include "run/gemm/gemm.h"
@@ -14,13 +14,6 @@ enum { MOST_SAMPLES = 25 };
 /* A sample is at least this long, if the budget allows several: longer than a time slice of the
  * system, because ranks that share a processor each have only a part of it. */
 #define SAMPLE 0.02
-
-static double process_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The largest of all ranks; when it returns, all have come. */
 static sf_status agree_on_value(const sf_meter *meter, double *value)
@@ -40,10 +33,10 @@ static sf_status sample_calls(const sf_meter *meter, sf_measured_work *work, voi
 {
     double meet = 0;
     SF_TRY(agree_on_value(meter, &meet));
-    double began = process_now();
+    double began = sf_now();
     for (int i = 0; i < calls; i++)
         SF_TRY(work(context));
-    *out = (process_now() - began) / calls;
+    *out = (sf_now() - began) / calls;
     return SF_OK;
 }
 
@@ -78,6 +71,15 @@ sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *wor
     *seconds = median;
     if (spent)
         *spent = median * count * calls;
+    return SF_OK;
+}
+
+sf_status sf_series_measure(sf_series *s, double amount, sf_measured_work *work, void *context,
+                            double growth, bool *more)
+{
+    double seconds, spent;
+    SF_TRY(sf_measure(s->meter, s->meter->seconds / s->expected, work, context, &seconds, &spent));
+    sf_series_keep(s, amount, seconds, spent, growth, more);
     return SF_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "ir/clone.h"
 #include "ir/opdef.h"
+#include "op/carry.h"
 #include "op/op.h"
 #include "op/slots.h"
 
@@ -132,8 +133,7 @@ static int largest_power(sf_dtype dtype)
 static bool is_gradient(const narrowing *n, sf_value value)
 {
     const sf_node *maker = sf_maker(n->from, value);
-    while (maker && (sf_is(maker, SF_OP_TRANSPOSE) || sf_is(maker, SF_OP_RESHAPE) ||
-                     sf_is(maker, SF_OP_CONVERT)))
+    while (sf_carries(maker, SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_ORDER))
         maker = sf_maker(n->from, maker->operands[0]);
     return maker && maker->phase == SF_BACKWARD && !maker->recomputed;
 }

@@ -1,6 +1,7 @@
 #include "train/init_fan.h"
 
 #include "base/mem.h"
+#include "op/carry.h"
 #include "op/op.h"
 #include "op/slots.h"
 
@@ -42,13 +43,11 @@ static sf_fan of_convolution(const sf_graph *graph, const sf_node *node)
                     window * (double)type->dims[int_in(node, SF_CONV_RHS_OUTPUT)]};
 }
 
-/* Ops that pass a weight on. */
-static bool passes_weight_on(const sf_node *node)
-{
-    return sf_is(node, SF_OP_CONVERT) || sf_is(node, SF_OP_RESHAPE) ||
-           sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_SLICE) ||
-           sf_is(node, SF_OP_DYNAMIC_SLICE) || sf_is(node, SF_OP_BROADCAST_IN_DIM);
-}
+/* What is a weight still, be it of one layer of several. */
+enum {
+    CARRIES_WEIGHT = SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_ORDER | SF_CARRIES_PART |
+                     SF_CARRIES_CHOICE | SF_CARRIES_COPIES
+};
 
 static bool find_use(const sf_graph *graph, bool *is_weight, sf_fan *out)
 {
@@ -65,7 +64,7 @@ static bool find_use(const sf_graph *graph, bool *is_weight, sf_fan *out)
             *out = of_convolution(graph, node);
             return true;
         }
-        if (passes_weight_on(node) && is_weight[node->operands[0]])
+        if (sf_carries(node, CARRIES_WEIGHT) && is_weight[node->operands[0]])
             is_weight[node->result] = true;
     }
     return false;

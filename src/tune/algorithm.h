@@ -10,22 +10,12 @@ struct sf_tuner {
     bool (*ask)(sf_tuner *tuner, size_t *point);
     sf_observed *observed; /* by point */
     size_t ntold;          /* how many are known */
-    uint64_t state;        /* of chance */
-    size_t from;           /* coordinate: where it stands; the number of points: nowhere yet */
 };
-
-/* A number below `count`, at random. */
-static inline size_t sf_tuner_draw(sf_tuner *tuner, size_t count)
-{
-    tuner->state = tuner->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (size_t)((tuner->state >> 33) % count);
-}
 
 /* How far two points are from each other along a dimension, as a share of its width; places of an unordered one are alike
  * or far. */
 double sf_points_apart(const sf_points *points, size_t a, size_t b, int dim);
 
-bool sf_ask_coordinate(sf_tuner *tuner, size_t *point);
 bool sf_ask_model(sf_tuner *tuner, size_t *point);
 
 #endif

@@ -18,7 +18,6 @@ static const struct {
     bool (*ask)(sf_tuner *tuner, size_t *point);
 } algorithms[] = {
     {"model", sf_ask_model},
-    {"coordinate", sf_ask_coordinate},
     {"exhaustive", ask_in_order},
 };
 
@@ -29,7 +28,7 @@ const char *sf_tuner_name(int index)
                : NULL;
 }
 
-sf_tuner *sf_tuner_new(const char *name, const sf_points *points, uint64_t seed, sf_arena *arena)
+sf_tuner *sf_tuner_new(const char *name, const sf_points *points, sf_arena *arena)
 {
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
         if (name && strcmp(algorithms[i].name, name) != 0)
@@ -38,9 +37,7 @@ sf_tuner *sf_tuner_new(const char *name, const sf_points *points, uint64_t seed,
         *tuner = (sf_tuner){.points = points,
                             .arena = arena,
                             .ask = algorithms[i].ask,
-                            .observed = SF_ARRAY(arena, points->count, sf_observed),
-                            .state = seed + 1,
-                            .from = points->count};
+                            .observed = SF_ARRAY(arena, points->count, sf_observed)};
         return tuner;
     }
     return NULL;

@@ -3,12 +3,10 @@
  * A point has a place along each of some dimensions. Places along an ordered dimension are near each other where their
  * numbers are; those of another are alike or not. Not every combination of places is a point: a space may have any form.
  *
- * A tuner asks for a point and is told what came of it, again and again. What it asks for follows from the seed and from
+ * A tuner asks for a point and is told what came of it, again and again. What it asks for follows from
  * what it was told, so a run that is broken off is taken up by telling the same again.
  *
  *     exhaustive    all, in their order
- *     coordinate    randomised coordinate descent: from a point along one dimension after another as long as that helps,
- *                   then from another point
  *     model         Gaussian processes of time and of memory (tune/process.h): what is expected to improve most on the best
  *                   so far, by how likely it is to fit; it ends when little is expected of any
  */
@@ -45,7 +43,7 @@ typedef struct sf_observed {
 typedef struct sf_tuner sf_tuner;
 
 /* The name is one of the above, NULL: "model". NULL where there is none of that name. Lives in the arena, as the points must. */
-sf_tuner *sf_tuner_new(const char *name, const sf_points *points, uint64_t seed, sf_arena *arena);
+sf_tuner *sf_tuner_new(const char *name, const sf_points *points, sf_arena *arena);
 
 /* The names, by number; NULL past the last. */
 const char *sf_tuner_name(int index);

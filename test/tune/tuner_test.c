@@ -112,14 +112,13 @@ static void lay_out(const space *of, laid_out *out)
 }
 
 /* Tunes, at most so many trials; how many it took until the best so far was within a share of the best of all, or 0. */
-static int tune(const laid_out *in, const char *name, uint64_t seed, int trials, double within,
-                int *asked)
+static int tune(const laid_out *in, const char *name, int trials, double within, int *asked)
 {
     sf_arena arena = {0};
     bool seen[MOST] = {false};
     int until = 0;
     size_t point;
-    sf_tuner *tuner = sf_tuner_new(name, &in->points, seed, &arena);
+    sf_tuner *tuner = sf_tuner_new(name, &in->points, &arena);
     *asked = 0;
     while (*asked < trials && sf_tuner_ask(tuner, &point)) {
         assert_true(point < in->points.count);
@@ -146,41 +145,22 @@ static void test_exhaustive(void **state)
         laid_out in;
         int asked;
         lay_out(&spaces[i], &in);
-        assert_true(tune(&in, "exhaustive", 0, MOST, 0, &asked) > 0);
+        assert_true(tune(&in, "exhaustive", MOST, 0, &asked) > 0);
         assert_int_equal(asked, in.points.count);
     }
 }
 
-/* Given enough trials, descents that begin again find the best of anything. */
-static void test_coordinate(void **state)
-{
-    (void)state;
-    for (int i = 0; i < SPACES; i++)
-        for (uint64_t seed = 0; seed < 8; seed++) {
-            laid_out in;
-            int asked;
-            lay_out(&spaces[i], &in);
-            assert_true(tune(&in, "coordinate", seed, MOST, 0, &asked) > 0);
-        }
-}
-
-/* The model comes within a percent of the best in a few dozen trials of hundreds, and sooner than descents do. */
+/* The model comes within a percent of the best in a few dozen trials of hundreds. */
 static void test_model(void **state)
 {
     (void)state;
     for (int i = 0; i < SPACES; i++) {
         laid_out in;
-        int asked, descents = 0, descent;
+        int asked;
         lay_out(&spaces[i], &in);
-        int model = tune(&in, "model", 0, 40, 0.01, &asked);
-        for (uint64_t seed = 0; seed < 16; seed++) {
-            descent = tune(&in, "coordinate", seed, MOST, 0.01, &asked);
-            descents += descent > 0 ? descent : MOST;
-        }
-        print_message("%-24s model %d, coordinate %.1f of %zu\n", spaces[i].name, model,
-                      descents / 16.0, in.points.count);
+        int model = tune(&in, "model", 40, 0.01, &asked);
+        print_message("%-24s model %d of %zu\n", spaces[i].name, model, in.points.count);
         assert_in_range(model, 1, 40);
-        assert_true(model <= descents / 16.0);
     }
 }
 
@@ -192,11 +172,11 @@ static void test_nothing_fits(void **state)
     int asked;
     lay_out(&none, &in);
     for (int a = 0; sf_tuner_name(a); a++) {
-        assert_int_equal(tune(&in, sf_tuner_name(a), 0, MOST, 0, &asked), 0);
+        assert_int_equal(tune(&in, sf_tuner_name(a), MOST, 0, &asked), 0);
         assert_int_equal(asked, in.points.count);
     }
     sf_arena arena = {0};
-    assert_null(sf_tuner_new("luck", &in.points, 0, &arena));
+    assert_null(sf_tuner_new("luck", &in.points, &arena));
     sf_arena_free(&arena);
 }
 
@@ -230,8 +210,9 @@ static void test_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_coordinate),
-        cmocka_unit_test(test_model),      cmocka_unit_test(test_nothing_fits),
+        cmocka_unit_test(test_exhaustive),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_nothing_fits),
         cmocka_unit_test(test_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "api/primitive/primitives.h"
 #include "ir/clone.h"
 #include "op/attention.h"
+#include "op/carry.h"
 #include "op/slots.h"
 #include "op/util.h"
 #include "prog/attention/find_attention.h"
@@ -77,8 +78,7 @@ static bool is_stretched(const sf_graph *graph, sf_value value, bool param)
     if (!node || !sf_is(node, SF_OP_BROADCAST_IN_DIM))
         return false;
     value = node->operands[0];
-    while ((node = sf_maker(graph, value)) &&
-           (sf_is(node, SF_OP_CONVERT) || sf_is(node, SF_OP_RESHAPE)))
+    while ((node = sf_maker(graph, value)) && sf_carries(node, SF_CARRIES_TYPE | SF_CARRIES_SHAPE))
         value = node->operands[0];
     return !param || (!node && graph->arguments[graph->values[value].index].role == SF_ROLE_PARAM);
 }

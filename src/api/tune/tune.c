@@ -255,12 +255,10 @@ static sf_status tune(sf_tuning *tuning)
     tuning->report->best = -1;
     SF_TRY(sf_tuning_find_points(tuning));
     tuning->simulated = SF_ARRAY(&tuning->arena, tuning->points.count, sf_trial);
-    sf_tuner *tuner = sf_tuner_new(tuning->options.algorithm, &tuning->points, tuning->options.seed,
-                                   &tuning->arena);
+    sf_tuner *tuner = sf_tuner_new(tuning->options.algorithm, &tuning->points, &tuning->arena);
     if (!tuner)
         return sf_fail(tuning->diag, SF_EUSAGE, SF_NOWHERE,
-                       "a tuner is model, coordinate or exhaustive, not \"%s\"",
-                       tuning->options.algorithm);
+                       "a tuner is model or exhaustive, not \"%s\"", tuning->options.algorithm);
     SF_TRY(sf_tuning_open_log(tuning));
     SF_TRY(make_trials(tuning, tuner));
     return make_best(tuning);

@@ -1,5 +1,6 @@
 #include "plan/shrink/mean_counts.h"
 
+#include "op/carry.h"
 #include "op/op.h"
 #include "op/slots.h"
 
@@ -30,8 +31,7 @@ int64_t sf_count_dims(const sf_type *type, uint32_t dims)
 
 static bool op_rearranges(const sf_node *node)
 {
-    return node && (sf_is(node, SF_OP_RESHAPE) || sf_is(node, SF_OP_CONVERT) ||
-                    sf_is(node, SF_OP_BROADCAST_IN_DIM));
+    return sf_carries(node, SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_COPIES);
 }
 
 /* The maker of the value, rearrangements aside. */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "op/carry.h"
 #include "op/slots.h"
 #include "prog/attention/attention_match.h"
 #include "prog/attention/positions.h"
@@ -158,8 +159,7 @@ static bool is_row_top(const sf_scene *scene, sf_value value, sf_value x)
     double number;
     const sf_node *node = scene_maker(scene, value);
     while (node &&
-           (sf_is(node, SF_OP_BROADCAST_IN_DIM) || sf_is(node, SF_OP_RESHAPE) ||
-            sf_is(node, SF_OP_CONVERT) ||
+           (sf_carries(node, SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_COPIES) ||
             (sf_is(node, SF_OP_MAXIMUM) && algebra_number(scene, node->operands[1], &number))))
         node = scene_maker(scene, node->operands[0]);
     if (!node || !sf_is(node, SF_OP_REDUCE) || node->noperands != 2 ||

@@ -8,6 +8,7 @@
  *     scatter(splat, i, u), with one u a row     select(counter == i, splat + u, splat)
  *     broadcast(convert(convert(x)))             convert(convert(broadcast(x))) */
 #include "ir/clone.h"
+#include "op/carry.h"
 #include "op/indexing.h"
 #include "op/node_builder.h"
 #include "op/slots.h"
@@ -149,7 +150,7 @@ static bool find_sunk(const sf_graph *graph, const sf_node *node, sunk *out)
     *out = (sunk){.base = node->operands[0], .shape = sf_type_of(graph, node->operands[0])};
     const sf_node *maker;
     while ((maker = sf_maker(graph, out->base)) && out->nconverts < MOST_CONVERTS &&
-           (sf_is(maker, SF_OP_CONVERT) || sf_is(maker, SF_OP_RESHAPE))) {
+           sf_carries(maker, SF_CARRIES_TYPE | SF_CARRIES_SHAPE)) {
         if (sf_is(maker, SF_OP_CONVERT))
             out->converts[out->nconverts++] = maker;
         out->base = maker->operands[0];

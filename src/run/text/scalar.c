@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/carry.h"
 #include "op/op.h"
 #include "op/slots.h"
 
@@ -210,8 +211,8 @@ void sf_put_scalar(sf_buf *out, const sf_op *op, const char *const *operands, co
 
 static bool passes_value(const sf_node *node)
 {
-    return sf_is(node, SF_OP_RESHAPE) || sf_is(node, SF_OP_BROADCAST_IN_DIM) ||
-           sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_OPTIMIZATION_BARRIER);
+    return sf_carries(node, SF_CARRIES_ALIKE | SF_CARRIES_SHAPE | SF_CARRIES_ORDER |
+                                SF_CARRIES_COPIES); /* of a scalar */
 }
 
 bool sf_block_is_scalar(const sf_graph *graph, const sf_block *block)

@@ -1,4 +1,5 @@
-/* Run a schedule. Whatever it says, it ends, within its limits, with at most one message for what is wrong. */
+/* Run a schedule. Whatever it says, it ends, within its limits, with at most one message for what is wrong; what it has applied makes a
+ * plan or does not, and can be undone. */
 #include <stdint.h>
 
 #include "base/diag.h"
@@ -21,8 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sf_diag *diag = sf_diag_new();
     sf_primitives *list;
     sf_console *console;
-    sf_script_options options = {
-        .size = sizeof options, .instructions = 100000, .memory = 4 << 20, .ranks = 2};
+    sf_script_options options = {.size = sizeof options,
+                                 .instructions = 100000,
+                                 .memory = 4 << 20,
+                                 .seconds = 5,
+                                 .ranks = 2};
     if (!graph && sf_load_text(step, sizeof step - 1, "step",
                                &(sf_load_options){.size = sizeof(sf_load_options), .state = "none"},
                                diag, &graph) != SF_OK)
@@ -32,6 +36,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sf_status status = sf_console_run(console, (const char *)data, size, diag);
         fuzz_check_outcome(status, diag);
         sf_console_free(console);
+        sf_plan *plan = NULL;
+        if (sf_primitives_pin(list, &(sf_plan_spec){.size = sizeof(sf_plan_spec), .ranks = 2}, NULL,
+                              &plan) == SF_OK)
+            SF_ASSERT(sf_plan_check(plan, sf_primitives_graph(list), 0, NULL) == SF_OK);
+        sf_plan_free(plan);
+        while (sf_primitives_count(list) > 0)
+            SF_ASSERT(sf_primitives_undo(list, -1, NULL) == SF_OK);
         sf_primitives_free(list);
     }
     sf_diag_free(diag);

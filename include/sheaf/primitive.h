@@ -57,7 +57,7 @@ typedef struct sf_primitive {
     sf_primitive_kind kind;
     const char *module; /* a pattern; SET has none */
     const char *param;  /* SHARD: a pattern of its last parts */
-    int dim;            /* SHARD, and SYNC by reduce_scatter: the dimension, from 0 on */
+    int dim; /* SHARD, and SYNC by reduce_scatter: the dimension, from 0 on, or from the end: -1 is the last */
     const char
         *axis; /* of the mesh. NULL: its only one, else "model"; of a SYNC: that of the SHARD */
     const char *mode; /* SYNC: "forward" or "backward"; NULL: forward */

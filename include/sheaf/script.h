@@ -12,12 +12,14 @@ extern "C" {
 typedef struct sf_settings sf_settings;
 
 typedef struct sf_script_options {
-    size_t size;           /* sizeof this struct, see api.h */
-    bool unsafe;           /* all of Lua's libraries: files, other programs, C modules */
-    int64_t instructions;  /* the most that it may take; 0: a hundred million */
-    int64_t memory;        /* the most bytes; 0: 64 MiB */
+    size_t size;          /* sizeof this struct, see api.h */
+    bool unsafe;          /* all of Lua's libraries: files, other programs, C modules */
+    int64_t instructions; /* the most that it may take; 0: a hundred million */
+    int64_t
+        memory; /* the most bytes, of Lua's; 0: 64 MiB. The library takes 8 times as much, and the step, at most */
     int ranks;             /* sheaf.ranks; 0: nil */
     sf_settings *settings; /* results of tune.int and tune.choice; NULL: first values */
+    double seconds;        /* the time limit, without sch:verify; 0: a minute */
 } sf_script_options;
 
 /* Runs the file, which applies primitives to the list. Its output goes to standard error.

@@ -80,6 +80,25 @@ static sf_status find_mesh(struct pinning *job, sf_arena *arena, sf_mesh *out)
     return SF_OK;
 }
 
+/* Without a mesh, pins along one axis have all ranks there. */
+static sf_status find_only_axis(const struct pinning *job, sf_arena *arena, sf_mesh *out)
+{
+    sf_str axis = sf_str_of("model");
+    for (int p = 0, named = 0; p < job->spec.npins; p++) {
+        sf_str name = sf_pin_axis_name(job->spec.pins[p]);
+        if (name.length == 0)
+            continue;
+        if (named++ > 0 && !sf_str_equal(name, axis))
+            return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                           "pins need a mesh: they are along %.*s and %.*s", SF_STR_ARGS(axis),
+                           SF_STR_ARGS(name));
+        axis = name;
+    }
+    *out = (sf_mesh){.naxes = 1};
+    out->axes[0] = (sf_axis){sf_arena_string(arena, axis.at, axis.length), job->spec.ranks};
+    return SF_OK;
+}
+
 static sf_status start_plan(struct pinning *job, sf_arena *arena)
 {
     const sf_spec *spec = &job->spec;
@@ -93,8 +112,10 @@ static sf_status start_plan(struct pinning *job, sf_arena *arena)
     if (spec->recipe && !(job->staged && mesh.naxes == 1))
         return sf_recipe_plan(job->graph, spec->recipe, spec->ranks, mesh.naxes > 0 ? &mesh : NULL,
                               job->diag, &job->plan);
+    if (mesh.naxes == 0 && spec->ranks < 1)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "pins need a mesh, or a number of ranks");
     if (mesh.naxes == 0)
-        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "pins need a mesh");
+        SF_TRY(find_only_axis(job, arena, &mesh));
     job->plan = sf_plan_new(job->graph, &mesh);
     return SF_OK;
 }

@@ -117,7 +117,7 @@ int sf_cli_pin(int argc, char **argv)
     if (is_auto(job.making.micro_batches) || is_auto(spec->co_shard))
         return sf_cli_misuse("pin", "--micro-batches and --co-shard are numbers: auto is for plan");
     if (!job.names && !job.making.script.path && !spec->recipe && !spec->mesh && !spec->stages &&
-        !(spec->shard_state && ranks > 0))
+        !((spec->shard_state || spec->npins > 0) && ranks > 0))
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish_making(pin(&job, diag), &job.making, diag);

@@ -71,6 +71,21 @@ sf_str sf_pin_axis_name(const char *text)
     return cut_pin(text, &parts) || is_any(parts.axis) ? (sf_str){0} : parts.axis;
 }
 
+/* "S(-1)" is the last dimension. */
+static bool read_share(sf_str text, sf_share *out)
+{
+    bool behind = sf_str_starts(text, "S(-");
+    if (!behind)
+        return sf_share_parse(text, NULL, out) == SF_OK;
+    sf_buf rest = {0};
+    sf_buf_printf(&rest, "S(%.*s", (int)text.length - 3, text.at + 3);
+    bool good = sf_share_parse((sf_str){rest.text, rest.length}, NULL, out) == SF_OK &&
+                out->kind == SF_SPLIT && out->dim > 0;
+    out->dim = -out->dim;
+    sf_buf_free(&rest);
+    return good;
+}
+
 static const char *wrong_share(const sf_pin *pin)
 {
     if (pin->share.kind == SF_PARTIAL)
@@ -81,7 +96,8 @@ static const char *wrong_share(const sf_pin *pin)
         return "only splits can be forbidden, as in !S(0); R forbids them all";
     if (pin->forbids && pin->share.period != 0)
         return "what is forbidden is to split a dimension, with any period: leave it out";
-    if (pin->share.kind == SF_SPLIT && pin->share.dim >= SF_MAX_RANK)
+    if (pin->share.kind == SF_SPLIT &&
+        (pin->share.dim >= SF_MAX_RANK || pin->share.dim < -SF_MAX_RANK))
         return "no tensor has so many dimensions";
     return NULL;
 }
@@ -118,10 +134,10 @@ sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, s
                     .pattern = sf_arena_string(arena, parts.pattern.at, parts.pattern.length),
                     .forbids = parts.forbids};
     SF_TRY(find_axis(text, parts.axis, mesh, diag, &out->axis));
-    if (sf_share_parse(parts.share, NULL, &out->share) != SF_OK)
+    if (!read_share(parts.share, &out->share))
         return fail_pin(diag, text,
                         "the share is none of R, S(DIM) and S(DIM,PERIOD), where "
-                        "dimensions count from 0");
+                        "dimensions count from 0, or from the end: -1 is the last");
     wrong = wrong_share(out);
     return wrong ? fail_pin(diag, text, wrong) : SF_OK;
 }

@@ -2,6 +2,7 @@
  *
  *     batch/ids = S(0)@data              its first dimension, over axis data
  *     layer_?/mlp/up/kernel = S(1)@model
+ *     layer_?/mlp/down = S(-1)@model     the last dimension, whatever the rank
  *     layer_?/norm1 = S(1)@model         results of ops in that scope
  *     grad/wte/embedding = R@data        the gradient of a parameter
  *     wte/embedding = !S(1)@model        any other split, or none

@@ -42,9 +42,14 @@ static bool pin_fits_value(const sf_rules *rules, sf_value value, int axis, sf_s
     return sf_layout_fits(&layout, &rules->mesh, type->rank, type->dims, why);
 }
 
-static uint32_t bit_of_pin(const sf_pin *pin)
+static sf_share share_of(const sf_rules *rules, int number, sf_value value)
 {
-    return 1u << pin->share.dim;
+    return sf_pin_share(&rules->pins[number], sf_type_of(rules->graph, value));
+}
+
+static uint32_t bit_of_pin(const sf_rules *rules, int number, sf_value value)
+{
+    return 1u << share_of(rules, number, value).dim;
 }
 
 static bool is_preference(const sf_pin *pin)
@@ -52,12 +57,14 @@ static bool is_preference(const sf_pin *pin)
     return pin->share.kind == SF_SPLIT && !pin->forbids && pin->axis == SF_ANY_AXIS;
 }
 
-/* The dimensions that the pin bans along its axes. */
-static uint32_t bans_of_pin(const sf_pin *pin)
+/* The dimensions of the value that the pin bans along its axes. */
+static uint32_t bans_of_pin(const sf_rules *rules, int number, sf_value value)
 {
+    const sf_pin *pin = &rules->pins[number];
     if (pin->share.kind == SF_REPLICATED)
         return EVERY_DIM;
-    return pin->forbids ? bit_of_pin(pin) : is_preference(pin) ? EVERY_DIM & ~bit_of_pin(pin) : 0;
+    uint32_t bit = bit_of_pin(rules, number, value);
+    return pin->forbids ? bit : is_preference(pin) ? EVERY_DIM & ~bit : 0;
 }
 
 static bool is_about(const sf_pin *pin, int axis)
@@ -83,7 +90,7 @@ static bool is_pinned_by(const sf_rules *rules, const sf_pin *pin, sf_value valu
 static int who_bans(const sf_rules *rules, sf_value value, int axis, int dim)
 {
     for (int p = 0; p < rules->npins; p++)
-        if (is_about(&rules->pins[p], axis) && (bans_of_pin(&rules->pins[p]) >> dim & 1) &&
+        if (is_about(&rules->pins[p], axis) && (bans_of_pin(rules, p, value) >> dim & 1) &&
             is_pinned_by(rules, &rules->pins[p], value))
             return p;
     return -1;
@@ -93,7 +100,7 @@ static int who_bans(const sf_rules *rules, sf_value value, int axis, int dim)
 static outcome ban_axis(maker *m, int number, sf_value value, int axis)
 {
     sf_fixed *fixed = &m->rules->axes[axis];
-    uint32_t banned = bans_of_pin(&m->rules->pins[number]);
+    uint32_t banned = bans_of_pin(m->rules, number, value);
     if (fixed->pin[value] >= 0 && banned >> fixed->shares[value].dim & 1) {
         m->stronger = fixed->pin[value];
         return OVERRULED;
@@ -105,7 +112,7 @@ static outcome ban_axis(maker *m, int number, sf_value value, int axis)
 static outcome fix_axis(maker *m, int number, sf_value value, int axis)
 {
     sf_fixed *fixed = &m->rules->axes[axis];
-    sf_share share = m->rules->pins[number].share;
+    sf_share share = share_of(m->rules, number, value);
     if (!pin_fits_value(m->rules, value, axis, share, m->why))
         return UNFIT;
     if (fixed->pin[value] >= 0) {
@@ -125,7 +132,7 @@ static outcome fix_axis(maker *m, int number, sf_value value, int axis)
 static bool can_grant(const sf_rules *rules, const sf_preference *preference, int axis)
 {
     const sf_fixed *fixed = &rules->axes[axis];
-    sf_share share = rules->pins[preference->pin].share;
+    sf_share share = share_of(rules, preference->pin, preference->value);
     return !sf_is_banned(fixed, preference->value, share) &&
            pin_fits_value(rules, preference->value, axis, share, NULL);
 }
@@ -135,19 +142,19 @@ static outcome preference_axis(maker *m, int number, sf_value value)
     sf_rules *rules = m->rules;
     sf_preference new_preference = {value, number};
     bool can = false, granted = false, fit = false;
+    sf_share share = share_of(rules, number, value);
     for (int a = 0; a < rules->mesh.naxes; a++) {
-        if (pin_fits_value(rules, value, a, rules->pins[number].share, m->why))
+        if (pin_fits_value(rules, value, a, share, m->why))
             fit = true;
         else
             continue;
         if (rules->axes[a].pin[value] < 0)
             can = can || can_grant(rules, &new_preference, a);
-        else if (rules->axes[a].shares[value].dim == rules->pins[number].share.dim)
+        else if (rules->axes[a].shares[value].dim == share.dim)
             granted = true;
         if (!can && !granted)
-            m->stronger = rules->axes[a].pin[value] >= 0
-                              ? rules->axes[a].pin[value]
-                              : who_bans(rules, value, a, rules->pins[number].share.dim);
+            m->stronger = rules->axes[a].pin[value] >= 0 ? rules->axes[a].pin[value]
+                                                         : who_bans(rules, value, a, share.dim);
     }
     if (!can && !granted)
         return fit ? OVERRULED : UNFIT;
@@ -165,9 +172,9 @@ static outcome apply_to_value(maker *m, int number, sf_value value)
     const sf_type *type = sf_type_of(m->rules->graph, value);
     if (is_preference(pin))
         return preference_axis(m, number, value);
-    if (!bans_of_pin(pin))
+    if (!bans_of_pin(m->rules, number, value))
         return fix_axis(m, number, value, pin->axis);
-    if (pin->forbids && pin->share.dim >= type->rank)
+    if (pin->forbids && sf_pin_share(pin, type).dim >= type->rank)
         return UNFIT;
     outcome best = OVERRULED;
     for (int a = 0; a < m->rules->mesh.naxes; a++)
@@ -268,7 +275,8 @@ static sf_status check_preference(const maker *m, const sf_preference *preferenc
     for (int a = 0; a < rules->mesh.naxes; a++)
         if (can_grant(rules, preference, a) && rules->axes[a].pin[preference->value] < 0)
             return SF_OK;
-    int other = who_bans(rules, preference->value, 0, rules->pins[preference->pin].share.dim);
+    int other = who_bans(rules, preference->value, 0,
+                         share_of(rules, preference->pin, preference->value).dim);
     sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
             "pin \"%s\" contradicts pin \"%s\": no axis is left along which %s can be split",
             rules->pins[preference->pin].text,
@@ -312,7 +320,8 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
     bool *granted = SF_ARRAY(arena, graph->nvalues, bool);
     uint32_t *wished = SF_ARRAY(arena, graph->nvalues, uint32_t);
     for (size_t w = 0; w < rules->npreferences; w++)
-        wished[rules->preferences[w].value] |= bit_of_pin(&rules->pins[rules->preferences[w].pin]);
+        wished[rules->preferences[w].value] |=
+            bit_of_pin(rules, rules->preferences[w].pin, rules->preferences[w].value);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_value value = graph->top->arguments[i];
         granted[value] = has_split(&plan->arguments[i], wished[value], but);
@@ -359,7 +368,7 @@ sf_fixed sf_rules_along(const sf_rules *rules, int axis, int grant, const sf_pla
         if (!here || along.pin[preference->value] >= 0 || !can_grant(rules, preference, axis))
             continue;
         along.pin[preference->value] = preference->pin;
-        along.shares[preference->value] = rules->pins[preference->pin].share;
+        along.shares[preference->value] = share_of(rules, preference->pin, preference->value);
     }
     return along;
 }

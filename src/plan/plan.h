@@ -26,10 +26,20 @@ enum { SF_ANY_AXIS = -1 };
 typedef struct sf_pin {
     const char *text; /* as it was written */
     const char *pattern;
-    int axis;       /* or SF_ANY_AXIS: "*" */
-    bool forbids;   /* "!": the share, a split, must not be */
-    sf_share share; /* period 0: the default, see shard/layout.h */
+    int axis;     /* or SF_ANY_AXIS: "*" */
+    bool forbids; /* "!": the share, a split, must not be */
+    /* Period 0: the default, see shard/layout.h. The dimension may count from the end, -1 is the last: sf_pin_share. */
+    sf_share share;
 } sf_pin;
+
+/* The share that the pin gives tensors of the type; with dimension SF_MAX_RANK where they have none so far from the end. */
+static inline sf_share sf_pin_share(const sf_pin *pin, const sf_type *type)
+{
+    sf_share share = pin->share;
+    if (share.kind == SF_SPLIT && share.dim < 0)
+        share.dim = share.dim + type->rank >= 0 ? share.dim + type->rank : SF_MAX_RANK;
+    return share;
+}
 
 /* Another candidate that a search considered. */
 typedef struct sf_alternative {

@@ -101,7 +101,7 @@ static sf_status pin_value(propagation *c, const sf_names *names, int number, sf
     const sf_type *type = sf_type_of(c->graph, value);
     const sf_layout *earlier = made_as(c, value);
     char why[SF_WHY_TEXT];
-    sf_share share = with_period(c, earlier, type, pin->share);
+    sf_share share = with_period(c, earlier, type, sf_pin_share(pin, type));
     if (share_fits_value(c, earlier, type, share, why)) {
         c->known[value] = true;
         c->shares[value] = share;
@@ -134,7 +134,8 @@ static sf_status obey_pin(propagation *c, const sf_names *names, int number)
     const sf_named **found = sf_names_match(names, pin->pattern, &c->arena, &count);
     for (size_t i = 0; i < count; i++)
         for (sf_value v = found[i]->first; v != SF_NONE; v = sf_named_next(names, found[i], v))
-            if (!c->known[v] && !sf_is_banned(&c->fixed, v, pin->share))
+            if (!c->known[v] &&
+                !sf_is_banned(&c->fixed, v, sf_pin_share(pin, sf_type_of(c->graph, v))))
                 SF_TRY(pin_value(c, names, number, v));
     return SF_OK;
 }

@@ -1,4 +1,5 @@
 /* Primitives as Lua sees them. */
+#include "api/primitive/primitives.h"
 #include "script/script_module.h"
 
 const char *sf_script_module_at(lua_State *L, int at)
@@ -19,15 +20,15 @@ void sf_script_find_place(lua_State *L, sf_primitive *said)
     said->line = script->line;
 }
 
-/* Primitives that were applied together: how many, and the number of the first. */
+/* Primitives that were applied together: those that there still are with numbers from `first` on, below `end`. */
 typedef struct applied {
-    int first, count;
+    int first, end;
 } applied;
 
-int sf_script_push_applied(lua_State *L, int first, int count)
+int sf_script_push_applied(lua_State *L, int first)
 {
     applied *all = lua_newuserdatauv(L, sizeof *all, 0);
-    *all = (applied){first, count};
+    *all = (applied){first, sf_primitives_next(sf_script_of(L)->list)};
     luaL_setmetatable(L, SF_PRIMITIVE_KIND);
     return 1;
 }
@@ -35,35 +36,37 @@ int sf_script_push_applied(lua_State *L, int first, int count)
 int sf_script_apply(lua_State *L, sf_primitive *said, int count)
 {
     sf_script *script = sf_script_of(L);
-    sf_script_push_applied(L, 0, 0);
+    int first = sf_primitives_next(script->list);
+    sf_script_push_applied(L, first);
     applied *all = lua_touserdata(L, -1);
     for (int i = 0; i < count; i++) {
-        int number;
         sf_script_find_place(L, &said[i]);
         sf_script_charge(L, 1000);
-        if (sf_primitives_add(script->list, &said[i], &script->scratch, &number) != SF_OK) {
-            while (all->count > 0) /* all, or nothing */
-                sf_primitives_undo(script->list, all->first + --all->count, NULL);
+        if (sf_primitives_add(script->list, &said[i], &script->scratch, NULL) != SF_OK) {
+            sf_primitives_undo_between(script->list, first, sf_primitives_next(script->list),
+                                       NULL); /* all, or nothing */
             return sf_script_throw(L);
         }
-        all->first = all->count++ == 0 ? number : all->first;
+        all->end = sf_primitives_next(script->list);
     }
     return 1;
 }
 
-void sf_script_widen(lua_State *L, int at, int count)
+void sf_script_undo(lua_State *L, int first, int end)
 {
-    ((applied *)luaL_checkudata(L, at, SF_PRIMITIVE_KIND))->count = count;
+    sf_script *script = sf_script_of(L);
+    sf_script_charge(L, 1000 + 100 * (double)sf_primitives_count(script->list));
+    if (first < script->floor)
+        luaL_error(L, "a primitive undoes what it has applied, and nothing from before");
+    if (sf_primitives_undo_between(script->list, first, end, &script->scratch) != SF_OK)
+        sf_script_throw(L);
 }
 
 static int undo(lua_State *L)
 {
-    sf_script *script = sf_script_of(L);
-    applied *all = luaL_checkudata(L, 1, SF_PRIMITIVE_KIND);
-    for (; all->count > 0; all->count--)
-        if (sf_primitives_undo(script->list, all->first + all->count - 1, &script->scratch) !=
-            SF_OK)
-            return sf_script_throw(L);
+    const applied *all = luaL_checkudata(L, 1, SF_PRIMITIVE_KIND);
+    if (sf_primitives_between(sf_script_of(L)->list, all->first, all->end) > 0)
+        sf_script_undo(L, all->first, all->end);
     return 0;
 }
 
@@ -71,7 +74,8 @@ static int undo(lua_State *L)
 static int name_primitive(lua_State *L)
 {
     const applied *all = luaL_checkudata(L, 1, SF_PRIMITIVE_KIND);
-    lua_pushfstring(L, "%d primitive%s", all->count, all->count == 1 ? "" : "s");
+    int count = sf_primitives_between(sf_script_of(L)->list, all->first, all->end);
+    lua_pushfstring(L, "%d primitive%s", count, count == 1 ? "" : "s");
     return 1;
 }
 
@@ -81,7 +85,5 @@ static const luaL_Reg primitive_methods[] = {
 void sf_script_open_primitives(lua_State *L)
 {
     sf_script_push_kind(L, SF_PRIMITIVE_KIND, primitive_methods);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
 }

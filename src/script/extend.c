@@ -3,22 +3,24 @@
  * They are methods of modules, like those that are built in, and made of them: what they apply is checked, verified, tuned and kept
  * in the plan one by one, behind a note with their name. All of it is applied, or nothing.
  */
+#include <ctype.h>
 #include <string.h>
 
+#include "api/primitive/primitives.h"
 #include "script/script_module.h"
 #include "sheaf/plugin.h"
 
 enum { NAME = 1, CHECK, APPLY }; /* upvalues of a method */
 
-/* Calls a function of the definition with the arguments of the method, 1 to `count`; false where it raised an error, which is then
- * on the stack. */
-static bool call_given(lua_State *L, int upvalue, int count, int results)
+/* Calls a function of the definition with the arguments of the method, 1 to `count`; a status of Lua's, with the error on the
+ * stack. */
+static int call_given(lua_State *L, int upvalue, int count, int results)
 {
     luaL_checkstack(L, count + 4, "too many arguments");
     lua_pushvalue(L, lua_upvalueindex(upvalue));
     for (int i = 1; i <= count; i++)
         lua_pushvalue(L, i);
-    return lua_pcall(L, count, results, 0) == LUA_OK;
+    return lua_pcall(L, count, results, 0);
 }
 
 /* What must hold before: the function gives true, or false and the reason. */
@@ -27,24 +29,26 @@ static void check_given(lua_State *L, int count)
     const char *name = lua_tostring(L, lua_upvalueindex(NAME));
     if (lua_isnil(L, lua_upvalueindex(CHECK)))
         return;
-    if (!call_given(L, CHECK, count, 2))
-        lua_error(L);
+    int result = call_given(L, CHECK, count, 2);
+    if (result != LUA_OK)
+        sf_script_raise(L, result);
     if (!lua_toboolean(L, -2))
         luaL_error(L, "%s: %s", name,
                    lua_isstring(L, -1) ? lua_tostring(L, -1) : "it does not apply here");
     lua_pop(L, 2);
 }
 
-static void undo_to(sf_primitives *list, int count)
-{
-    while (sf_primitives_count(list) > count)
-        if (sf_primitives_undo(list, -1, NULL) != SF_OK)
-            return;
-}
-
-/* The table of methods is at 2. */
+/* Methods are at 2. A name that a schedule can write, and none of Lua's own. */
 static void check_name(lua_State *L, const char *name)
 {
+    bool good = isalpha((unsigned char)*name) || *name == '_';
+    for (const char *c = name; *c; c++)
+        good = good && (isalnum((unsigned char)*c) || *c == '_');
+    if (!good || strncmp(name, "__", 2) == 0 || strlen(name) > 100)
+        luaL_error(L,
+                   "\"%s\" is no name for a primitive: those have letters, digits and _, and do "
+                   "not begin with a digit or __",
+                   name);
     lua_pushstring(L, name);
     if (lua_rawget(L, 2) != LUA_TNIL)
         luaL_error(L, "there is a primitive \"%s\" already", name);
@@ -54,22 +58,23 @@ static void check_name(lua_State *L, const char *name)
 static int apply_given(lua_State *L)
 {
     sf_script *script = sf_script_of(L);
-    int count = lua_gettop(L), before = sf_primitives_count(script->list);
-    const char *name = lua_tostring(L, lua_upvalueindex(NAME));
+    int count = lua_gettop(L), first, floor = script->floor;
     sf_primitive note = {.size = sizeof note,
                          .kind = SF_PRIMITIVE_ANNOTATE,
                          .module = sf_script_module_at(L, 1),
                          .name = "primitive",
-                         .value = name};
+                         .value = lua_tostring(L, lua_upvalueindex(NAME))};
     check_given(L, count);
+    first = sf_primitives_next(script->list);
     sf_script_apply(L, &note, 1);
-    if (!call_given(L, APPLY, count, 0)) {
-        undo_to(script->list, before);
-        return lua_error(L);
+    script->floor = first;
+    int result = call_given(L, APPLY, count, 0);
+    script->floor = floor;
+    if (result != LUA_OK) {
+        sf_primitives_undo_between(script->list, first, sf_primitives_next(script->list), NULL);
+        return sf_script_raise(L, result);
     }
-    sf_script_widen(L, count + 1, sf_primitives_count(script->list) - before);
-    lua_settop(L, count + 1);
-    return 1;
+    return sf_script_push_applied(L, first);
 }
 
 /* One of a shared object: arguments are numbers and texts, of which no more are given than these. */
@@ -95,7 +100,7 @@ static int apply_loaded(lua_State *L)
     if (sf_primitives_apply(script->list, user, module, count, texts, numbers, place.file,
                             place.line, &script->scratch, &first, &added) != SF_OK)
         return sf_script_throw(L);
-    return sf_script_push_applied(L, first, added);
+    return sf_script_push_applied(L, first);
 }
 
 /* sheaf.plugin("./bind.so") */
@@ -109,7 +114,7 @@ int sf_script_load_plugin(lua_State *L)
     if (sf_primitive_load(path, &script->scratch, &user) != SF_OK)
         return sf_script_throw(L);
     lua_settop(L, 1);
-    luaL_getmetatable(L, SF_MODULE_KIND);
+    sf_script_push_methods(L, SF_MODULE_KIND);
     check_name(L, user->name);
     lua_pushlightuserdata(L, (void *)(uintptr_t)user);
     lua_pushcclosure(L, apply_loaded, 1);
@@ -122,10 +127,11 @@ int sf_script_define(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    luaL_getmetatable(L, SF_MODULE_KIND);
+    sf_script_push_methods(L, SF_MODULE_KIND);
     luaL_argcheck(L, lua_getfield(L, 1, "name") == LUA_TSTRING, 1, "a primitive has a name");
-    const char *name = lua_tostring(L, -1);
-    check_name(L, name);
+    size_t length;
+    const char *name = lua_tolstring(L, -1, &length);
+    check_name(L, strlen(name) == length ? name : "");
     int check = lua_getfield(L, 1, "check");
     luaL_argcheck(L, check == LUA_TNIL || check == LUA_TFUNCTION, 1, "check is a function");
     luaL_argcheck(L, lua_getfield(L, 1, "apply") == LUA_TFUNCTION, 1, "apply is a function");

@@ -1,10 +1,16 @@
 /* What a script may take. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine.h"
+#include "base/mem.h"
 #include "script/script_state.h"
 
-enum { EVERY = 1000 }; /* instructions between two looks */
+enum {
+    EVERY = 100,    /* instructions between two looks */
+    LOOK_EVERY = 64 /* allocations, likewise */
+};
 
 /* What an allocation that fails is charged: Lua looks for garbage everywhere before it gives up. */
 static const int64_t FAILED = 1000000;
@@ -19,6 +25,11 @@ void sf_script_note_line(sf_script *script, lua_State *L)
                      *at.source == '@' ? at.source + 1 : at.short_src);
             return;
         }
+}
+
+bool sf_script_is_late(const sf_script *script)
+{
+    return script->lua && sf_now() > script->deadline;
 }
 
 static void *refuse(sf_script *script)
@@ -38,6 +49,9 @@ static void *allocate(void *context, void *old, size_t old_size, size_t size)
         script->used -= before;
         return NULL;
     }
+    if (size > before && (size > 1 << 16 || ++script->allocations % LOOK_EVERY == 0) &&
+        sf_script_is_late(script))
+        return refuse(script);
     if (size > before && size - before > script->limit - script->used)
         return refuse(script);
     void *memory = realloc(old, size);
@@ -50,10 +64,14 @@ static void *allocate(void *context, void *old, size_t old_size, size_t size)
 static void spend(lua_State *L, double instructions)
 {
     sf_script *script = sf_script_of(L);
-    if (instructions > (double)script->left)
+    bool late = sf_script_is_late(script);
+    if (late || instructions >= (double)script->left)
         script->left = 0;
     else
         script->left -= (int64_t)instructions;
+    if (late)
+        luaL_error(L, "the schedule takes too long: more than %d seconds",
+                   (int)ceil(script->options.seconds));
     if (script->left <= 0)
         luaL_error(L, "the schedule takes too long: more than %I instructions",
                    (LUAI_UACINT)script->options.instructions);
@@ -71,6 +89,11 @@ static void count(lua_State *L, lua_Debug *at)
 
 void sf_script_charge(lua_State *L, double instructions)
 {
+    sf_script *script = sf_script_of(L);
+    if (sf_mem_live() > script->library) {
+        script->left = 0;
+        luaL_error(L, "the schedule takes too much memory: undo what is not needed, or apply less");
+    }
     spend(L, instructions);
 }
 
@@ -95,5 +118,32 @@ lua_State *sf_script_open(sf_script *script)
 
 void sf_script_count(sf_script *script)
 {
+    script->left = script->options.instructions;
+    script->deadline = sf_now() + script->options.seconds;
     lua_sethook(script->lua, count, LUA_MASKCOUNT, EVERY);
+}
+
+/* The compiler of Lua is not seen by the hook, and patches lists of jumps in a time that grows with their square: it gets
+ * its text in pieces. */
+typedef struct source {
+    sf_str text;
+    size_t at;
+} source;
+
+static const char *read_piece(lua_State *L, void *context, size_t *size)
+{
+    enum { PIECE = 256, PER_CHARACTER = 4 };
+    source *from = context;
+    size_t left = from->text.length - from->at;
+    const char *piece = from->text.at + from->at;
+    *size = left < PIECE ? left : PIECE;
+    sf_script_charge(L, PER_CHARACTER * (double)*size);
+    from->at += *size;
+    return piece;
+}
+
+int sf_script_load(lua_State *L, sf_str text, const char *name)
+{
+    source from = {.text = text};
+    return lua_load(L, read_piece, &from, name, "t");
 }

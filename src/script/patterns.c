@@ -22,16 +22,6 @@ static double most_steps(const char *pattern, size_t length, size_t subject)
     return steps + (double)length;
 }
 
-/* Calls the library's own, which is the first upvalue, with all arguments. */
-static int call_own(lua_State *L)
-{
-    int count = lua_gettop(L);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, count, LUA_MULTRET);
-    return lua_gettop(L);
-}
-
 static int match_within(lua_State *L)
 {
     size_t subject, length;
@@ -41,7 +31,7 @@ static int match_within(lua_State *L)
         sf_script_charge(L, most_steps(pattern, length, subject));
     else
         sf_script_charge(L, (double)subject * (double)(length + 1));
-    return call_own(L);
+    return sf_script_call_own(L);
 }
 
 static int repeat_within(lua_State *L)
@@ -52,29 +42,15 @@ static int repeat_within(lua_State *L)
     luaL_optlstring(L, 3, "", &between);
     if (times > 0)
         sf_script_charge(L, (double)times * (1 + (double)(length + between) / 64));
-    return call_own(L);
+    return sf_script_call_own(L);
 }
 
-static void replace(lua_State *L, const char *name, lua_CFunction function, bool can_be_plain)
-{
-    lua_getfield(L, -1, name);
-    lua_pushboolean(L, can_be_plain);
-    lua_pushcclosure(L, function, 2);
-    lua_setfield(L, -2, name);
-}
-
+/* The table of strings is at the top. */
 void sf_script_guard_strings(lua_State *L)
 {
-    static const char *const gone[] = {"dump", "pack", "packsize", "unpack"};
-    lua_getglobal(L, "string");
-    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
-        lua_pushnil(L);
-        lua_setfield(L, -2, gone[i]);
-    }
-    replace(L, "find", match_within, true);
-    replace(L, "match", match_within, false);
-    replace(L, "gmatch", match_within, false);
-    replace(L, "gsub", match_within, false);
-    replace(L, "rep", repeat_within, false);
-    lua_pop(L, 1);
+    sf_script_wrap(L, "find", match_within, true);
+    sf_script_wrap(L, "match", match_within, false);
+    sf_script_wrap(L, "gmatch", match_within, false);
+    sf_script_wrap(L, "gsub", match_within, false);
+    sf_script_wrap(L, "rep", repeat_within, false);
 }

@@ -39,7 +39,8 @@ static sf_status tell(sf_script *script, int result, sf_diag *diag)
 {
     const char *text = lua_tostring(script->lua, -1);
     if (result == LUA_ERRMEM)
-        text = "the schedule takes too much memory";
+        text = sf_script_is_late(script) ? "the schedule takes too long"
+                                         : "the schedule takes too much memory";
     else if (text)
         text = cut_place(script, text);
     return sf_fail(diag, SF_EINPUT,
@@ -67,7 +68,7 @@ static bool load_expression(lua_State *L, sf_str text, const char *name)
 {
     lua_pushlstring(L, text.at, text.length);
     const char *whole = lua_pushfstring(L, "return %s", lua_tostring(L, -1));
-    if (luaL_loadbufferx(L, whole, strlen(whole), name, "t") == LUA_OK)
+    if (sf_script_load(L, sf_str_of(whole), name) == LUA_OK)
         return true;
     lua_pop(L, 3);
     return false;
@@ -89,7 +90,7 @@ static int run_chunk(lua_State *L)
         }
         return 0;
     }
-    if (luaL_loadbufferx(L, job->text.at, job->text.length, name, "t") != LUA_OK)
+    if (sf_script_load(L, job->text, name) != LUA_OK)
         return lua_error(L);
     lua_call(L, 0, 0);
     return 0;
@@ -118,11 +119,15 @@ static sf_status open_script(const char *path, const sf_script_options *options,
     *out = (sf_script){.path = path, .list = list};
     SF_TRY(SF_TAKE(sf_script_options, options, &out->options, diag));
     SF_CHECK_OPTIONS(diag, {"instructions", (double)out->options.instructions},
-                     {"memory", (double)out->options.memory}, {"ranks", out->options.ranks});
+                     {"memory", (double)out->options.memory}, {"ranks", out->options.ranks},
+                     {"seconds", out->options.seconds});
     if (out->options.instructions == 0)
         out->options.instructions = 100000000;
-    out->left = out->options.instructions;
+    if (out->options.seconds == 0)
+        out->options.seconds = 60;
     out->limit = out->options.memory > 0 ? (size_t)out->options.memory : (size_t)64 << 20;
+    /* A replacement makes another step, and each is kept until it is undone. */
+    out->library = sf_mem_live() + 8 * (out->limit + sf_mem_live());
     if (!sf_script_open(out))
         return sf_fail(diag, SF_ENOMEM, (sf_loc){.file = path}, "not enough memory");
     return call(out, open_state, NULL, diag);
@@ -186,7 +191,6 @@ sf_status sf_console_run(sf_console *console, const char *text, size_t length, s
 {
     SF_NEED(diag, console, text);
     sf_script *script = &console->script;
-    script->left = script->options.instructions;
     script->line = 0;
     sf_script_count(script);
     return call(script, run_chunk, &(chunk){.text = {text, length}, .shown = true}, diag);

@@ -1,8 +1,9 @@
 #include "script/script_find.h"
 
-#include <regex.h>
 #include <string.h>
 
+#include "api/primitive/primitives.h"
+#include "base/regex.h"
 #include "script/script_module.h"
 #include "script/script_sketch.h"
 
@@ -42,16 +43,19 @@ const int *sf_script_take_subgraphs(lua_State *L, int at, int *count)
  * what calls it, and is raised behind that. */
 typedef struct choosing {
     lua_State *L;
-    const regex_t *names;
-    int where;   /* the index of the function */
-    bool failed; /* the error is on the stack */
+    const sf_regex *names; /* or NULL */
+    double left;           /* instructions for that */
+    int where;             /* the index of the function */
+    int failed;            /* a status of Lua's, with the error on the stack; or LUA_OK */
 } choosing;
 
-static bool name_matches(const regex_t *names, const sf_op_view *op)
+static bool name_matches(choosing *job, const sf_op_view *op)
 {
     char text[1024];
-    snprintf(text, sizeof text, "%s/%s", op->scope, op->op);
-    return regexec(names, text, 0, NULL, 0) == 0;
+    enum { PER_INSTRUCTION = 4 };
+    int length = snprintf(text, sizeof text, "%s/%s", op->scope, op->op);
+    job->left -= (double)length * job->names->count / PER_INSTRUCTION;
+    return job->left > 0 && sf_regex_finds(job->names, text);
 }
 
 static int push_view(lua_State *L)
@@ -78,13 +82,13 @@ static bool choose(void *context, const sf_op_view *op)
     choosing *job = context;
     lua_State *L = job->L;
     if (job->names)
-        return name_matches(job->names, op);
+        return name_matches(job, op);
     if (job->failed)
         return false;
     lua_pushcfunction(L, push_view);
     lua_pushvalue(L, job->where);
     lua_pushlightuserdata(L, (void *)(uintptr_t)op);
-    job->failed = lua_pcall(L, 2, 1, 0) != LUA_OK;
+    job->failed = lua_pcall(L, 2, 1, 0);
     bool taken = !job->failed && lua_toboolean(L, -1);
     if (!job->failed)
         lua_pop(L, 1);
@@ -98,31 +102,25 @@ static int find_chosen(lua_State *L, choosing *job)
     sf_status status = sf_primitives_find_where(script->list, sf_script_module_at(L, 1), choose,
                                                 job, &script->scratch, &first, &count);
     if (job->failed)
-        return lua_error(L);
+        return sf_script_raise(L, job->failed);
     if (status != SF_OK)
         return sf_script_throw(L);
     push_subgraphs(L, first, count);
     return 1;
 }
 
-/* A regular expression, as of POSIX, somewhere in "SCOPE/OP". Counts and references back, which take long, are none of it. */
+/* A regular expression, somewhere in "SCOPE/OP". */
 static int find_named(lua_State *L)
 {
-    regex_t names;
-    const char *pattern = luaL_checkstring(L, 2);
-    luaL_argcheck(L, strlen(pattern) < 200 && !strpbrk(pattern, "{\\"), 2,
-                  "a regular expression of less than 200 characters, without { and \\");
-    if (regcomp(&names, pattern, REG_EXTENDED | REG_NOSUB) != 0)
-        return luaL_error(L, "\"%s\" is no regular expression", pattern);
-    choosing job = {.L = L, .names = &names};
+    sf_regex names;
     sf_script *script = sf_script_of(L);
-    int first, count;
-    sf_status status = sf_primitives_find_where(script->list, sf_script_module_at(L, 1), choose,
-                                                &job, &script->scratch, &first, &count);
-    regfree(&names);
-    if (status != SF_OK)
-        return sf_script_throw(L);
-    push_subgraphs(L, first, count);
+    const char *pattern = luaL_checkstring(L, 2), *wrong = sf_regex_read(pattern, &names);
+    if (wrong)
+        return luaL_error(L, "\"%s\" is no regular expression: %s",
+                          strlen(pattern) < SF_REGEX_CHARACTERS ? pattern : "...", wrong);
+    choosing job = {.L = L, .names = &names, .left = (double)script->left};
+    find_chosen(L, &job);
+    sf_script_charge(L, (double)script->left - job.left);
     return 1;
 }
 
@@ -319,7 +317,5 @@ void sf_script_open_subgraphs(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"ops", list_ops}, {"__len", count_ops}, {NULL, NULL}};
     sf_script_push_kind(L, SF_SUBGRAPH_KIND, methods);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
 }

@@ -81,7 +81,7 @@ int sf_script_push_modules(lua_State *L, const char *pattern, int slashes)
 static int check_dim(lua_State *L, int at)
 {
     lua_Integer dim = luaL_checkinteger(L, at);
-    luaL_argcheck(L, dim >= 0 && dim < 1000, at, "a dimension counts from 0");
+    luaL_argcheck(L, dim > -1000 && dim < 1000, at, "no tensor has so many dimensions");
     return (int)dim;
 }
 
@@ -100,13 +100,13 @@ static int shard(lua_State *L)
     if (lua_istable(L, 2)) {
         count = lua_rawlen(L, 2);
         luaL_argcheck(L, count >= 1 && count <= MOST_PARAMS, 2, "name some parameters");
+        luaL_checkstack(L, MOST_PARAMS + 8, NULL);
     }
     for (lua_Unsigned i = 0; i < count; i++) {
         if (lua_istable(L, 2))
             lua_rawgeti(L, 2, (lua_Integer)i + 1); /* stays on the stack, and so the text lives */
         else
             lua_pushvalue(L, 2);
-        luaL_checkstack(L, 8, NULL);
         luaL_argcheck(L, lua_type(L, -1) == LUA_TSTRING, 2, "parameters go by their names");
         said[i] = one;
         said[i].param = lua_tostring(L, -1);
@@ -187,7 +187,7 @@ static int annotate(lua_State *L)
 {
     sf_primitive said = {
         .size = sizeof said, .kind = SF_PRIMITIVE_ANNOTATE, .name = luaL_checkstring(L, 2)};
-    said.value = luaL_tolstring(L, 3, NULL);
+    said.value = sf_script_push_text(L, 3, NULL);
     said.module = check_module(L);
     return sf_script_apply(L, &said, 1);
 }
@@ -237,7 +237,7 @@ static int count_matches(lua_State *L)
 static int index_module(lua_State *L)
 {
     const char *key = luaL_checkstring(L, 2);
-    lua_getmetatable(L, 1);
+    sf_script_push_methods(L, SF_MODULE_KIND);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;

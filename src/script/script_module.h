@@ -33,11 +33,11 @@ void sf_script_open_primitives(lua_State *L);
 /* Where the script is. */
 void sf_script_find_place(lua_State *L, sf_primitive *said);
 
-/* Pushes what was applied. */
-int sf_script_push_applied(lua_State *L, int first, int count);
+/* Pushes what was applied, from this number on. */
+int sf_script_push_applied(lua_State *L, int first);
 
-/* What was applied, at `at`, becomes so many, from its first one on. */
-void sf_script_widen(lua_State *L, int at, int count);
+/* Undoes these, or raises an error. */
+void sf_script_undo(lua_State *L, int first, int end);
 
 /* Applies `count` primitives, which become one for Lua, and pushes that. Where the script is, is filled in. */
 int sf_script_apply(lua_State *L, sf_primitive *said, int count);

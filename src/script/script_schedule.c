@@ -1,6 +1,9 @@
 /* The table `sheaf`, and the schedule: what is said of the whole step. Modules are in script_module.c. */
 #include <string.h>
 
+#include "api/primitive/primitives.h"
+#include "base/machine.h"
+#include "op/flops.h"
 #include "plan/spec.h"
 #include "script/script_module.h"
 
@@ -89,10 +92,27 @@ static int list_primitives(lua_State *L)
 static int undo_last(lua_State *L)
 {
     check_schedule(L);
-    sf_script *script = sf_script_of(L);
-    if (sf_primitives_undo(script->list, -1, &script->scratch) != SF_OK)
-        return sf_script_throw(L);
+    int last = sf_primitives_last(sf_script_of(L)->list);
+    if (last < 0)
+        return luaL_error(L, "there is nothing to undo");
+    sf_script_undo(L, last, last + 1);
     return 0;
+}
+
+/* A step is run, and with an error many times: not one that takes more than the machine has, or than a schedule may. */
+static void check_effort(lua_State *L, double steps)
+{
+    static const double per_instruction = 1e5, per_node = 100; /* floating-point operations */
+    const sf_graph *graph = sf_primitives_graph(sf_script_of(L)->list);
+    double bytes = 0;
+    for (size_t v = 0; v < graph->nvalues; v++)
+        bytes += (double)sf_type_bytes(graph->values[v].type);
+    if (!sf_script_of(L)->options.unsafe && bytes > (double)((int64_t)4 << 30))
+        luaL_error(
+            L,
+            "the step is too large to be verified by a schedule: `sheaf verify --shrink` does it");
+    sf_script_charge(L, 10000 + steps * (sf_step_flops(graph) / per_instruction +
+                                         per_node * (double)graph->nnodes));
 }
 
 /* The reports of a verification are not for scripts: it passes, or it is an error. */
@@ -104,11 +124,14 @@ static int verify(lua_State *L)
     luaL_argcheck(L, steps >= 1 && steps <= 1000, 2, "so many steps are not verified");
     sf_verify_report *report;
     int culprit;
+    check_effort(L, (double)steps);
+    double start = sf_now();
     sf_status status = sf_primitives_verify(
         script->list, &(sf_plan_spec){.size = sizeof(sf_plan_spec), .ranks = script->options.ranks},
         &(sf_verify_options){.size = sizeof(sf_verify_options), .steps = (int)steps},
         &script->scratch, &report, &culprit);
     sf_verify_free(report);
+    script->deadline += sf_now() - start;
     if (status != SF_OK)
         return sf_script_throw(L);
     sf_diag_clear(&script->scratch); /* of warnings */
@@ -119,7 +142,7 @@ static int verify(lua_State *L)
 static int index_schedule(lua_State *L)
 {
     const char *key = luaL_checkstring(L, 2);
-    lua_getmetatable(L, 1);
+    sf_script_push_methods(L, SF_SCHEDULE_KIND);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;
@@ -164,10 +187,10 @@ void sf_script_open_sheaf(lua_State *L)
 {
     int ranks = sf_script_of(L)->options.ranks;
     sf_script_push_kind(L, SF_SCHEDULE_KIND, schedule_methods);
+    sf_script_push_methods(L, SF_SCHEDULE_KIND);
     add_fields(L);
     lua_newuserdatauv(L, 0, 0);
-    lua_insert(L, -2);
-    lua_setmetatable(L, -2);
+    luaL_setmetatable(L, SF_SCHEDULE_KIND);
     lua_setfield(L, LUA_REGISTRYINDEX, SF_SCHEDULE_KIND ".one");
     sf_script_open_modules(L);
     sf_script_open_spaces(L);

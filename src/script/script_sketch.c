@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "api/primitive/primitives.h"
+
 #define SKETCH_KIND "sheaf.sketch"
 #define TRACED_KIND "sheaf.traced"
 #define CURRENT "sheaf.sketch.current"
@@ -127,6 +129,12 @@ static void take_told(lua_State *L, int at, told *out)
         }
         lua_pushvalue(L, key); /* values stay below; the walk goes on from a copy of the key */
     }
+    for (int i = 1; i < out->nattrs; i++) /* they come in any order */
+        for (int k = i; k > 0 && strcmp(out->each[k]->name, out->each[k - 1]->name) < 0; k--) {
+            const sf_sketch_attr *other = out->each[k];
+            out->each[k] = out->each[k - 1];
+            out->each[k - 1] = other;
+        }
 }
 
 /* op.slice(x, {start_indices = {0}, limit_indices = {4}}) */
@@ -301,19 +309,40 @@ static int run_traced(lua_State *L, int at, int ninputs, const sf_tensor_type *t
     return 0;
 }
 
+typedef struct tracing {
+    int ninputs;
+    const sf_tensor_type *types;
+} tracing;
+
+static int trace_protected(lua_State *L)
+{
+    const tracing *job = lua_touserdata(L, 2);
+    lua_settop(L, 1);
+    return run_traced(L, 1, job->ninputs, job->types);
+}
+
 sf_sketch *sf_script_trace(lua_State *L, int at, int ntypes, const sf_tensor_type *types)
 {
     sf_script *script = sf_script_of(L);
-    int inputs = types ? ntypes : count_parameters(L, at);
+    tracing job = {types ? ntypes : count_parameters(L, at), types};
+    sf_script_charge(L, 1000);
     held *owned = lua_newuserdatauv(L, sizeof *owned, 0);
     owned->sketch = NULL;
     luaL_setmetatable(L, SKETCH_KIND);
-    if (sf_sketch_new(&script->scratch, &owned->sketch) != SF_OK)
+    if (sf_check_held(script->list, SF_NOWHERE, &script->scratch) != SF_OK ||
+        sf_sketch_new(&script->scratch, &owned->sketch) != SF_OK)
         sf_script_throw(L);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, CURRENT);
-    run_traced(L, at, inputs, types);
+    lua_pushcfunction(L, trace_protected);
+    lua_pushvalue(L, at);
+    lua_pushlightuserdata(L, &job);
+    sf_primitives_hold(script->list);
+    int result = lua_pcall(L, 2, 0, 0);
+    sf_primitives_release(script->list);
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, CURRENT);
+    if (result != LUA_OK)
+        sf_script_raise(L, result);
     return owned->sketch;
 }

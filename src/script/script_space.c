@@ -107,7 +107,5 @@ void sf_script_open_spaces(lua_State *L)
     static const luaL_Reg methods[] = {
         {"trans", trans}, {"assign", assign}, {"order", order}, {NULL, NULL}};
     sf_script_push_kind(L, SPACE_KIND, methods);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
 }

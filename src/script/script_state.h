@@ -4,9 +4,13 @@
  * sf_script_run, outside of the protected call. Diagnostics become Lua errors in sf_script_throw, and Lua errors
  * diagnostics in run_schedule.c; nowhere else.
  *
- * Limits. Memory comes from an allocator of our own. Instructions are counted by a hook, which does not see what C
- * functions do: those that could take long say first what they may take (sf_script_charge). What is spent stays spent:
- * a script that catches the error meets it again at its next instruction.
+ * Limits. Memory comes from an allocator of our own, and what the library takes meanwhile is counted, too. Instructions are
+ * counted by a hook, which does not see what C functions do: those that could take long say first what they may take
+ * (sf_script_charge). The hook, what is charged, the allocator and the reader of texts look at the clock. What is spent
+ * stays spent: a script that catches the error meets it again at its next instruction.
+ *
+ * Callbacks. While a function of the script is asked or traced, the schedule is held (sf_primitives_hold): nothing can be
+ * applied, undone or found, so that no callback changes what its caller walks.
  */
 #ifndef SF_SCRIPT_SCRIPT_STATE_H
 #define SF_SCRIPT_SCRIPT_STATE_H
@@ -15,6 +19,7 @@
 #include <lua.h>
 
 #include "base/diag.h"
+#include "base/str.h"
 #include "sheaf/script.h"
 
 typedef struct sf_script {
@@ -24,8 +29,12 @@ typedef struct sf_script {
     sf_primitives *list;
     sf_diag scratch; /* of calls on behalf of the script */
     size_t used, limit;
-    int64_t left; /* instructions */
-    int line;     /* where memory ran out, or an error was raised; 0: not known */
+    int64_t left;    /* instructions */
+    double deadline; /* of sf_now */
+    size_t library;  /* bytes of the library's that there may be */
+    unsigned allocations;
+    int floor; /* primitives with lesser numbers are not undone now */
+    int line;  /* where memory ran out, or an error was raised; 0: not known */
     char file[256];
 } sf_script;
 
@@ -36,8 +45,13 @@ static inline sf_script *sf_script_of(lua_State *L)
 
 /* limits.c: a Lua state within the limits; NULL without memory. */
 lua_State *sf_script_open(sf_script *script);
-void sf_script_count(sf_script *script); /* instructions, anew */
+void sf_script_count(sf_script *script); /* instructions and seconds, anew */
 void sf_script_charge(lua_State *L, double instructions);
+
+bool sf_script_is_late(const sf_script *script);
+
+/* Loads a text, as lua_load does, but within the limits. */
+int sf_script_load(lua_State *L, sf_str text, const char *name);
 
 /* Notes the line of the script that runs now. */
 void sf_script_note_line(sf_script *script, lua_State *L);
@@ -45,11 +59,22 @@ void sf_script_note_line(sf_script *script, lua_State *L);
 /* sandbox.c: the libraries that a script has. */
 void sf_script_open_libraries(lua_State *L, bool unsafe);
 
-/* A kind of object, whose table scripts cannot reach; it is left on the stack. */
+/* A kind of object, whose metatable scripts cannot reach; it is left on the stack. Names with __ are metamethods, others methods,
+ * in a table of their own. */
 void sf_script_push_kind(lua_State *L, const char *kind, const luaL_Reg *methods);
+void sf_script_push_methods(lua_State *L, const char *kind);
+
+/* Puts a function in the place of another in the table at the top. That one is its first upvalue, and the flag its second;
+ * sf_script_call_own calls it with all arguments. */
+void sf_script_wrap(lua_State *L, const char *name, lua_CFunction function, bool flag);
+int sf_script_call_own(lua_State *L);
 
 /* patterns.c: string.find and its like, charged for what they may take. */
 void sf_script_guard_strings(lua_State *L);
+
+/* values.c: what must not depend on addresses. The text of a value has none. */
+void sf_script_open_values(lua_State *L);
+const char *sf_script_push_text(lua_State *L, int at, size_t *length);
 
 /* script_schedule.c: the table `sheaf`. */
 void sf_script_open_sheaf(lua_State *L);
@@ -59,5 +84,8 @@ void sf_script_open_tune(lua_State *L);
 
 /* Raises what the last call left in script->scratch. */
 int sf_script_throw(lua_State *L);
+
+/* Raises again what a protected call has caught. */
+int sf_script_raise(lua_State *L, int result);
 
 #endif

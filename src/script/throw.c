@@ -15,3 +15,10 @@ int sf_script_throw(lua_State *L)
     sf_diag_clear(&script->scratch);
     return lua_error(L);
 }
+
+int sf_script_raise(lua_State *L, int result)
+{
+    if (result == LUA_ERRMEM)
+        return luaL_error(L, "the schedule takes too much memory");
+    return lua_error(L);
+}

@@ -32,7 +32,8 @@ static int tune_choice(lua_State *L)
     luaL_checkstack(L, (int)count + 8, "too many values");
     for (lua_Unsigned i = 0; i < count; i++) {
         lua_rawgeti(L, 2, (lua_Integer)i + 1);
-        values[i] = luaL_tolstring(L, -1, NULL); /* stays on the stack, and so the text lives */
+        values[i] =
+            sf_script_push_text(L, -1, NULL); /* stays on the stack, and so the text lives */
         lua_remove(L, -2);
     }
     if (sf_settings_choice(script->options.settings, name, (int)count, values, &script->scratch,

@@ -313,7 +313,7 @@ refuse 'mlp:find(function(x) return op.tanh(x, {dimension = 1}) end)' 'tanh has 
 refuse 'mlp:find(function(x) error("of mine") end)' "of mine"
 refuse 'mlp:find{where = function(o) error("of mine") end}' "of mine"
 refuse 'mlp:find{where = function(o) while true do end end}' "takes too long"
-refuse 'mlp:find("a{2}")' "without { and"
+refuse 'mlp:find("a{2}")' "counts are not known here"
 refuse 'tanh(1)' "ops are for functions that are traced"
 refuse 'local kept mlp:find(function(x) kept = x return tanh(x) end) mlp:find(function(x) return x + kept end)' "traced before"
 refuse 'mlp:replace(function(x) return op.sum(x, {0}) end, mlp:find(function(x) return tanh(x) end))' \

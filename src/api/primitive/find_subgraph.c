@@ -94,6 +94,8 @@ static sf_status mark_traced(struct finding *job)
     job->traced = SF_ARRAY(&job->scratch, list->graph->nnodes, bool);
     if (count == 0)
         return fail_module(job);
+    const sf_scope *last = NULL;
+    bool traced = false;
     for (size_t m = 0; m < count; m++) {
         if (!is_traced_module(list, modules[m])) {
             sf_fail(job->diag, SF_EMISMATCH, SF_NOWHERE,
@@ -102,8 +104,12 @@ static sf_status mark_traced(struct finding *job)
         }
         for (uint32_t i = 0; i < list->graph->top->nnodes; i++) {
             const sf_node *node = sf_top_node(list->graph, i);
-            if (node->phase == SF_FORWARD && sf_is_in_module(node->scope->path, modules[m]))
-                job->traced[node->id] = scope_is_traced(list, node->scope->path);
+            if (node->phase != SF_FORWARD || !sf_is_in_module(node->scope->path, modules[m]))
+                continue;
+            if (node->scope != last) /* which changes seldom from node to node */
+                traced = scope_is_traced(list, node->scope->path);
+            last = node->scope;
+            job->traced[node->id] = traced;
         }
     }
     return SF_OK;
@@ -192,10 +198,20 @@ static bool takes_op(const struct finding *job, const sf_node *node)
     sf_op_view view = {
         .size = sizeof view, .op = node->def->name, .scope = node->scope->path, .type = &type};
     sf_view_type(sf_type_of(job->list->graph, node->result), &type);
-    return job->take(job->context, &view);
+    sf_primitives_hold(job->list);
+    bool taken = job->take(job->context, &view);
+    sf_primitives_release(job->list);
+    return taken;
 }
 
-/* Groups of chosen ops that are tied: by node, the first of its group; SF_NONE: it is not chosen. */
+static uint32_t find_root(uint32_t *group, uint32_t node)
+{
+    for (; group[node] != node; node = group[node])
+        group[node] = group[group[node]];
+    return node;
+}
+
+/* Groups of chosen ops that are tied: by node, the last of its group; SF_NONE: it is not chosen. */
 static uint32_t *group_chosen(struct finding *job)
 {
     const sf_graph *graph = job->list->graph;
@@ -209,14 +225,13 @@ static uint32_t *group_chosen(struct finding *job)
         group[node->id] = node->id;
         for (uint32_t o = 0; o < node->noperands; o++) {
             uint32_t maker = graph->values[node->operands[o]].node;
-            if (maker == SF_NONE || group[maker] == SF_NONE || group[maker] == group[node->id])
-                continue;
-            uint32_t from = group[maker], to = group[node->id];
-            for (uint32_t k = 0; k <= i; k++)
-                if (group[graph->top->nodes[k]] == from)
-                    group[graph->top->nodes[k]] = to;
+            if (maker != SF_NONE && group[maker] != SF_NONE)
+                group[find_root(group, maker)] = node->id;
         }
     }
+    for (uint32_t n = 0; n < graph->nnodes; n++)
+        if (group[n] != SF_NONE)
+            group[n] = find_root(group, n);
     return group;
 }
 
@@ -362,6 +377,7 @@ static sf_status find(void *context)
 /* If memory runs out, the guard has freed the arena's growth. */
 static sf_status run_find(struct finding *job, int *first, int *count)
 {
+    SF_TRY(sf_check_held(job->list, SF_NOWHERE, job->diag));
     sf_primitives before = *job->list;
     sf_status status = sf_guarded(find, job, job->diag);
     if (status == SF_ENOMEM)
@@ -390,6 +406,7 @@ sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_t
     SF_NEED(diag, list, module, take, first, count);
     struct finding job = {
         .list = list, .module = module, .take = take, .context = context, .diag = diag};
+    *count = 0;
     return run_find(&job, first, count);
 }
 
@@ -398,6 +415,7 @@ sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf
 {
     SF_NEED(diag, list, module, first, count);
     struct finding job = {.list = list, .module = module, .diag = diag};
+    *count = 0;
     return run_find(&job, first, count);
 }
 

@@ -177,18 +177,18 @@ const sf_node *sf_find_loop_around(const sf_primitives *list, const char *path)
     return found;
 }
 
-static bool is_read_in(const sf_primitives *list, const sf_parameter *param, const char *module)
+/* By value of the step: a node of the module reads it in the forward pass. */
+static bool *find_read_in(const sf_graph *graph, const char *module, sf_arena *arena)
 {
-    const sf_graph *graph = list->graph;
+    bool *read = SF_ARRAY(arena, graph->nvalues, bool);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         if (node->phase != SF_FORWARD || !sf_is_in_module(node->scope->path, module))
             continue;
         for (uint32_t o = 0; o < node->noperands; o++)
-            if (node->operands[o] == graph->top->arguments[param->argument])
-                return true;
+            read[node->operands[o]] = true;
     }
-    return false;
+    return read;
 }
 
 static bool param_is_meant(const sf_parameter *param, const char *pattern)
@@ -216,11 +216,16 @@ static void match_params_of(const sf_primitives *list, const char *module, const
             if (!is_found(*found, *count, &list->params[p]))
                 SF_PUSH(arena, *found, *count, *capacity, &list->params[p]);
         }
-    for (size_t p = 0; p < list->nparams && !named; p++)
+    if (named)
+        return;
+    sf_arena scratch = {0};
+    const bool *read = find_read_in(list->graph, module, &scratch);
+    for (size_t p = 0; p < list->nparams; p++)
         if (param_is_meant(&list->params[p], pattern) &&
-            is_read_in(list, &list->params[p], module) &&
+            read[list->graph->top->arguments[list->params[p].argument]] &&
             !is_found(*found, *count, &list->params[p]))
             SF_PUSH(arena, *found, *count, *capacity, &list->params[p]);
+    sf_arena_free(&scratch);
 }
 
 const sf_parameter **sf_match_params(const sf_primitives *list, size_t nmodules,

@@ -47,6 +47,12 @@ static sf_status check_axis(const sf_primitives *list, const sf_primitive *said,
     return status;
 }
 
+int sf_shard_dim(const sf_primitives *list, const sf_primitive *said, const sf_parameter *param)
+{
+    const sf_type *type = sf_argument_type(list->graph, param->argument);
+    return said->dim < 0 ? said->dim + type->rank : said->dim;
+}
+
 /* In how many parts earlier primitives, along other axes, have the dimension. */
 static int64_t count_parts(const sf_primitives *list, const sf_parameter *param,
                            const sf_primitive *said)
@@ -55,12 +61,12 @@ static int64_t count_parts(const sf_primitives *list, const sf_parameter *param,
     for (size_t i = 0; i < list->nentries; i++) {
         const sf_entry *entry = &list->entries[i];
         int size;
-        if (entry->said.kind != SF_PRIMITIVE_SHARD || entry->said.dim != said->dim ||
-            strcmp(entry->said.axis, said->axis) == 0)
+        if (entry->said.kind != SF_PRIMITIVE_SHARD || strcmp(entry->said.axis, said->axis) == 0)
             continue;
         for (size_t p = 0; p < entry->nparams; p++)
-            if (entry->params[p] == param && check_axis(list, &entry->said, NULL, &size) == SF_OK &&
-                size > 0)
+            if (entry->params[p] == param &&
+                sf_shard_dim(list, &entry->said, param) == sf_shard_dim(list, said, param) &&
+                check_axis(list, &entry->said, NULL, &size) == SF_OK && size > 0)
                 parts *= size;
     }
     return parts;
@@ -76,7 +82,8 @@ static sf_status check_tied(const sf_primitives *list, const sf_parameter *param
         if (entry->said.kind != SF_PRIMITIVE_SHARD || strcmp(entry->said.axis, said->axis) != 0)
             continue;
         for (size_t p = 0; p < entry->nparams; p++)
-            if (entry->params[p] == param && entry->said.dim != said->dim) {
+            if (entry->params[p] == param &&
+                sf_shard_dim(list, &entry->said, param) != sf_shard_dim(list, said, param)) {
                 sf_fail(
                     diag, SF_EMISMATCH, sf_said_at(said),
                     "%s is sharded along dimension %d over %s %s, by %s, and cannot be along %d, "
@@ -96,18 +103,18 @@ static sf_status check_even(const sf_primitives *list, const sf_parameter *param
 {
     const sf_type *type = sf_argument_type(list->graph, param->argument);
     char text[SF_TYPE_TEXT];
-    if (said->dim < 0 || said->dim >= type->rank)
+    int dim = sf_shard_dim(list, said, param);
+    if (dim < 0 || dim >= type->rank)
         return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
-                       "%s, %s, has no dimension %d; they count from 0", param->path,
-                       sf_type_text(type, text), said->dim);
+                       "%s, %s, has no dimension %d; they count from 0, or from -1, the last, down",
+                       param->path, sf_type_text(type, text), said->dim);
     int64_t parts = count_parts(list, param, said) * (size > 0 ? size : 1);
-    if (type->dims[said->dim] % parts == 0)
+    if (type->dims[dim] % parts == 0)
         return SF_OK;
     return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
                    "%s, %s: dimension %d, of %" PRId64 ", does not divide into %" PRId64
                    " equal parts over %s",
-                   param->path, sf_type_text(type, text), said->dim, type->dims[said->dim], parts,
-                   said->axis);
+                   param->path, sf_type_text(type, text), dim, type->dims[dim], parts, said->axis);
 }
 
 static sf_status check_shard(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
@@ -121,12 +128,9 @@ static sf_status check_shard(const sf_primitives *list, const sf_entry *entry, s
     return SF_OK;
 }
 
-/* Whether the module, or one in it, has a parameter that the entry shards: named in it, or read. */
-static bool shards_in(const sf_primitives *list, const sf_entry *shard, const char *module,
-                      sf_arena *arena)
+/* Whether the entry shards one of these. */
+static bool shards_one(const sf_entry *shard, const sf_parameter *const *params, size_t count)
 {
-    size_t count;
-    const sf_parameter **params = sf_match_params(list, 1, &module, NULL, arena, &count);
     for (size_t p = 0; p < count; p++)
         for (size_t q = 0; q < shard->nparams; q++)
             if (params[p] == shard->params[q])
@@ -134,14 +138,17 @@ static bool shards_in(const sf_primitives *list, const sf_entry *shard, const ch
     return false;
 }
 
+/* Whether a parameter is sharded that the module, or one in it, has: named in it, or read. */
 static bool has_shard(const sf_primitives *list, const sf_primitive *said, const char *module)
 {
     sf_arena arena = {0};
     bool found = false;
+    size_t count;
+    const sf_parameter **params = sf_match_params(list, 1, &module, NULL, &arena, &count);
     for (size_t i = 0; i < list->nentries && !found; i++) {
         const sf_entry *entry = &list->entries[i];
         found = entry->said.kind == SF_PRIMITIVE_SHARD &&
-                strcmp(entry->said.axis, said->axis) == 0 && shards_in(list, entry, module, &arena);
+                strcmp(entry->said.axis, said->axis) == 0 && shards_one(entry, params, count);
     }
     sf_arena_free(&arena);
     return found;
@@ -336,6 +343,7 @@ static sf_status check_fuse(const sf_primitives *list, const sf_entry *entry, sf
 
 static sf_status check_replace(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
+    char place[256];
     const sf_primitive *said = &entry->said;
     if (said->kernel)
         return sf_check_kernel(list, entry, diag);
@@ -344,6 +352,14 @@ static sf_status check_replace(const sf_primitives *list, const sf_entry *entry,
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "replace needs a subgraph");
     if (entry->made) /* it exists already, and is only checked once more */
         return SF_OK;
+    for (size_t i = 0; i < list->nentries; i++) { /* the plan names their ops by number */
+        const sf_primitive *other = &list->entries[i].said;
+        if (other->kind != SF_PRIMITIVE_CHECKPOINT || other->nsubgraphs == 0)
+            continue;
+        sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
+                "ops of the step as it is are recomputed already, %s", place_of(other, place));
+        return sf_hint(diag, "replace first, then find and checkpoint");
+    }
     if (said->backwards && said->backward)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
                        "gradients are replaced by sketches or by a file, not by both");

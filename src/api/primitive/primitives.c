@@ -208,6 +208,8 @@ static sf_status add(void *context)
     SF_TRY(sf_primitive_check(list, &entry, job->diag));
     if (said.kind == SF_PRIMITIVE_REPLACE && !said.kernel) {
         SF_TRY(sf_replace(list, &entry, job->diag));
+        entry.modules_before = list->modules;
+        entry.nmodules_before = list->nmodules;
         list->graph = entry.made;
         sf_list_modules(list);
     }
@@ -283,6 +285,7 @@ sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *primitive, 
     SF_NEED(diag, list, primitive);
     struct adding job = {.list = list, .diag = diag};
     SF_TRY(SF_TAKE(sf_primitive, primitive, &job.said, diag));
+    SF_TRY(sf_check_held(list, sf_said_at(&job.said), diag));
     SF_TRY(check_arrays(&job.said, diag));
     SF_TRY(check_said(list, &job.said, diag));
     SF_TRY(change(add, &job, list, diag));
@@ -293,77 +296,171 @@ sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *primitive, 
 
 struct undoing {
     sf_primitives *list;
-    size_t index;
+    int first, end; /* numbers */
     sf_diag *diag;
+    sf_arena scratch;
 };
 
+static bool is_undone(const struct undoing *job, const sf_entry *entry)
+{
+    return entry->number >= job->first && entry->number < job->end;
+}
+
+/* Each as it was when it was applied: of the step of that time. */
 static sf_status check_all(const sf_primitives *list, sf_diag *diag)
 {
+    sf_primitives before = *list;
+    before.graph = list->base;
     for (size_t i = 0; i < list->nentries; i++) {
-        sf_primitives before = *list;
         before.nentries = i;
         SF_TRY(sf_primitive_check(&before, &list->entries[i], diag));
+        if (list->entries[i].made)
+            before.graph = list->entries[i].made;
     }
     return SF_OK;
 }
 
-/* Undoing REPLACE restores the previous step; later primitives may be about nodes that no longer
- * exist. */
-static sf_status undo_replaced(const struct undoing *job, sf_primitives *without)
+/* Re-applies an entry that came after a replacement that is undone: looks its names up again in the step without it. Ops that
+ * were found in the replaced step do not exist there. */
+static sf_status carry_over(sf_primitives *list, sf_entry *entry, sf_diag *diag)
 {
-    const sf_primitives *list = job->list;
-    for (size_t i = job->index + 1; i < list->nentries; i++)
-        if (list->entries[i].said.kind != SF_PRIMITIVE_ANNOTATE)
-            return sf_fail(job->diag, SF_EMISMATCH, sf_said_at(&list->entries[i].said),
-                           "this comes after the replacement: undo it first");
-    without->graph = list->base;
-    for (size_t i = 0; i < job->index; i++)
-        if (list->entries[i].made)
-            without->graph = list->entries[i].made;
-    sf_list_modules(without);
-    return SF_OK;
+    const sf_primitive *said = &entry->said;
+    if (said->nsubgraphs > 0)
+        return sf_fail(diag, SF_EMISMATCH, sf_said_at(said),
+                       "this is about ops that were found after the replacement: undo it first");
+    if (said->kind != SF_PRIMITIVE_SET && !sf_is_of_space(said->kind))
+        SF_TRY(find_entry_modules(list, entry, diag));
+    return said->kind == SF_PRIMITIVE_SHARD ? find_entry_params(list, entry, diag) : SF_OK;
 }
 
-/* The list without the entry; all that it takes is of its own arena. */
-static sf_status leave_out(const struct undoing *job, sf_primitives *without)
+/* The list without these. Its entries are of the scratch arena. */
+static sf_status leave_out(struct undoing *job, sf_primitives *without)
 {
     const sf_primitives *list = job->list;
-    if (list->entries[job->index].made)
-        SF_TRY(undo_replaced(job, without));
-    without->entries = SF_ARRAY(&without->arena, list->nentries, sf_entry);
-    without->capacity = list->nentries;
+    bool changed = false;
+    without->entries = SF_ARRAY(&job->scratch, list->nentries + 1, sf_entry);
     without->nentries = 0;
-    for (size_t i = 0; i < list->nentries; i++)
-        if (i != job->index)
-            without->entries[without->nentries++] = list->entries[i];
+    without->graph = list->base;
+    for (size_t i = 0; i < list->nentries; i++) {
+        sf_entry entry = list->entries[i];
+        if (is_undone(job, &entry)) {
+            if (entry.made && !changed) {
+                without->modules = entry.modules_before;
+                without->nmodules = entry.nmodules_before;
+            }
+            changed = changed || entry.made;
+            continue;
+        }
+        if (changed)
+            SF_TRY(carry_over(without, &entry, job->diag));
+        if (entry.made)
+            without->graph = entry.made;
+        without->entries[without->nentries++] = entry;
+    }
     return check_all(without, job->diag);
+}
+
+/* The steps that are made no more, and what was found in them. */
+static void free_made(const struct undoing *job, sf_primitives *list)
+{
+    for (size_t i = 0; i < list->nentries; i++) {
+        sf_graph *made = is_undone(job, &list->entries[i]) ? list->entries[i].made : NULL;
+        for (size_t s = 0; made && s < list->nsubgraphs; s++)
+            if (list->subgraphs[s].graph == made)
+                list->subgraphs[s].graph = NULL;
+        sf_graph_free(made);
+    }
+}
+
+/* The last ones, which needs no memory: what is left is as it was in front of them. */
+static void cut(const struct undoing *job, sf_primitives *list)
+{
+    free_made(job, list);
+    while (list->nentries > 0 && is_undone(job, &list->entries[list->nentries - 1])) {
+        const sf_entry *entry = &list->entries[--list->nentries];
+        if (!entry->made)
+            continue;
+        list->modules = entry->modules_before;
+        list->nmodules = entry->nmodules_before;
+    }
+    list->graph = list->base;
+    for (size_t i = 0; i < list->nentries; i++)
+        if (list->entries[i].made)
+            list->graph = list->entries[i].made;
 }
 
 static sf_status undo(void *context)
 {
     struct undoing *job = context;
-    sf_primitives *list = job->list;
-    sf_primitives without = *list;
-    sf_graph *made = list->entries[job->index].made;
+    sf_primitives *list = job->list, without = *list;
     sf_status status = leave_out(job, &without);
     list->arena = without.arena;
-    SF_TRY(status);
-    *list = without;
-    sf_graph_free(made);
+    if (status == SF_OK) {
+        sf_entry *kept = list->entries;
+        free_made(job, list);
+        memcpy(kept, without.entries, without.nentries * sizeof *kept);
+        *list = without;
+        list->entries = kept;
+    }
+    sf_arena_free(&job->scratch);
+    return status;
+}
+
+sf_status sf_primitives_undo_between(sf_primitives *list, int first, int end, sf_diag *diag)
+{
+    struct undoing job = {list, first, end, diag, {0}};
+    SF_TRY(sf_check_held(list, SF_NOWHERE, diag));
+    if (end <= sf_primitives_last(list))
+        return change(undo, &job, list, diag);
+    cut(&job, list);
     return SF_OK;
 }
 
 sf_status sf_primitives_undo(sf_primitives *list, int number, sf_diag *diag)
 {
     SF_NEED(diag, list);
-    struct undoing job = {list, 0, diag};
-    while (number >= 0 && job.index < list->nentries && list->entries[job.index].number != number)
-        job.index++;
     if (number < 0)
-        job.index = list->nentries - 1;
-    if (list->nentries == 0 || job.index >= list->nentries)
+        number = sf_primitives_last(list);
+    if (number < 0 || sf_primitives_between(list, number, number + 1) == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is nothing to undo");
-    return change(undo, &job, list, diag);
+    return sf_primitives_undo_between(list, number, number + 1, diag);
+}
+
+int sf_primitives_next(const sf_primitives *list)
+{
+    return list->made;
+}
+
+int sf_primitives_last(const sf_primitives *list)
+{
+    return list->nentries > 0 ? list->entries[list->nentries - 1].number : -1;
+}
+
+int sf_primitives_between(const sf_primitives *list, int first, int end)
+{
+    int count = 0;
+    for (size_t i = list->nentries; i-- > 0 && list->entries[i].number >= first;)
+        count += list->entries[i].number < end;
+    return count;
+}
+
+void sf_primitives_hold(sf_primitives *list)
+{
+    list->held++;
+}
+
+void sf_primitives_release(sf_primitives *list)
+{
+    list->held--;
+}
+
+sf_status sf_check_held(const sf_primitives *list, sf_loc loc, sf_diag *diag)
+{
+    if (list->held == 0)
+        return SF_OK;
+    return sf_fail(diag, SF_EUSAGE, loc,
+                   "a function that chooses or computes ops is running: nothing is applied, undone "
+                   "or found before it returns");
 }
 
 int sf_primitives_count(const sf_primitives *list)

@@ -31,12 +31,14 @@ typedef struct sf_entry {
     size_t nparams;
     const sf_parameter **params;
     const char *text;
-    sf_graph *made; /* REPLACE: the step after it; or NULL */
+    sf_graph *made; /* REPLACE: the step after it, or NULL; then also the modules before it */
+    size_t nmodules_before;
+    const char **modules_before;
 } sf_entry;
 
 /* Ops that were found, of one graph. */
 typedef struct sf_subgraph {
-    const sf_graph *graph;
+    const sf_graph *graph; /* NULL: it is gone */
     int nnodes, ninputs, noutputs;
     uint32_t *nodes; /* in the order of the graph */
     sf_value *inputs, *outputs;
@@ -57,6 +59,7 @@ struct sf_primitives {
     size_t nentries, capacity;
     sf_entry *entries;
     int made;         /* entries in all, also those that were undone */
+    int held;         /* > 0: a callback runs, and the step must not change */
     const char *file; /* the file of the current primitive, if it has none itself; or NULL */
     int line;
 };
@@ -109,12 +112,29 @@ sf_status sf_search_space(const sf_primitives *list, const sf_plan_spec *spec,
                           const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 void sf_describe_space(const sf_primitive *said, sf_buf *out);
 
+/* While a function is called that is asked about the step, the list is held: SF_EUSAGE for what would change it, or find in it. Holds
+ * are counted. */
+void sf_primitives_hold(sf_primitives *list);
+void sf_primitives_release(sf_primitives *list);
+sf_status sf_check_held(const sf_primitives *list, sf_loc loc, sf_diag *diag);
+
+/* The numbers of those that come next, and of the last one, -1: none; how many there are with numbers from `first` on, below `end`. */
+int sf_primitives_next(const sf_primitives *list);
+int sf_primitives_last(const sf_primitives *list);
+int sf_primitives_between(const sf_primitives *list, int first, int end);
+
+/* Takes all of these back, or none. */
+sf_status sf_primitives_undo_between(sf_primitives *list, int first, int end, sf_diag *diag);
+
 /* Where the primitive is said. */
 sf_loc sf_said_at(const sf_primitive *said);
 
 /* The entry that sets something of the whole step, or NULL; and the mesh, where one is set. */
 const sf_entry *sf_find_setting(const sf_primitives *list, const char *name);
 bool sf_find_mesh_set(const sf_primitives *list, sf_arena *arena, sf_mesh *out);
+
+/* The dimension of a parameter that a SHARD is along, which may count from the end. */
+int sf_shard_dim(const sf_primitives *list, const sf_primitive *said, const sf_parameter *param);
 
 /* Holds an entry to the rules, as those before it have it. */
 sf_status sf_primitive_check(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);

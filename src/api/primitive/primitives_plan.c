@@ -25,13 +25,13 @@ static const char *keep_buf(meaning *m, sf_buf *buf)
 }
 
 /* "PATTERN=S(1)@model # shard, s.lua:3". */
-static void add_pin(meaning *m, const sf_entry *entry, const char *pattern, bool split)
+static void add_pin(meaning *m, const sf_entry *entry, const char *pattern, bool split, int dim)
 {
     const sf_primitive *said = &entry->said;
     sf_buf text = {0};
     sf_buf_printf(&text, "%s=", pattern);
     if (split)
-        sf_buf_printf(&text, "S(%d)", said->dim);
+        sf_buf_printf(&text, "S(%d)", dim);
     else
         sf_buf_puts(&text, "R");
     sf_buf_printf(&text, "@%s # %s", said->axis,
@@ -47,12 +47,13 @@ static void mean_shard(meaning *m, const sf_entry *entry)
     for (size_t p = 0; p < entry->nparams; p++) {
         const sf_parameter *param = entry->params[p];
         sf_buf gradient = {0};
-        add_pin(m, entry, param->name, true);
+        int dim = sf_shard_dim(m->list, &entry->said, param);
+        add_pin(m, entry, param->name, true, dim);
         if (m->list->graph->arguments[param->argument].gradient == SF_NONE ||
             param->name == param->path)
             continue;
         sf_buf_printf(&gradient, "/%s", sf_gradient_name(param->name, &m->arena));
-        add_pin(m, entry, keep_buf(m, &gradient), true);
+        add_pin(m, entry, keep_buf(m, &gradient), true, dim);
     }
 }
 
@@ -63,7 +64,7 @@ static void mean_sync(meaning *m, const sf_entry *entry)
     for (size_t i = 0; i < entry->nmodules; i++) {
         sf_buf pattern = {0};
         sf_buf_printf(&pattern, "%s:/%s", way, entry->modules[i]);
-        add_pin(m, entry, keep_buf(m, &pattern), split);
+        add_pin(m, entry, keep_buf(m, &pattern), split, entry->said.dim);
     }
 }
 

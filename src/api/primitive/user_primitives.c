@@ -90,7 +90,8 @@ sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *prim
                          .texts = texts,
                          .numbers = numbers,
                          .diag = diag};
-    int before = sf_primitives_count(list), number = list->made;
+    SF_TRY(sf_check_held(list, (sf_loc){.file = file, .line = (uint32_t)line}, diag));
+    int number = sf_primitives_next(list);
     list->file = file;
     list->line = line;
     sf_status status = SF_OK;
@@ -99,12 +100,11 @@ sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *prim
     if (status == SF_OK)
         status = apply_user(primitive, &call);
     list->file = NULL;
-    while (status != SF_OK && sf_primitives_count(list) > before)
-        if (sf_primitives_undo(list, -1, NULL) != SF_OK)
-            break;
+    if (status != SF_OK)
+        sf_primitives_undo_between(list, number, sf_primitives_next(list), NULL);
     if (first)
         *first = number;
     if (count)
-        *count = sf_primitives_count(list) - before;
+        *count = sf_primitives_between(list, number, sf_primitives_next(list));
     return status;
 }

@@ -564,13 +564,13 @@ static sf_status read_recompute(reader *r, const sf_json *root)
 static bool decides(const sf_pin *pin, int axis, const char *name, const sf_type *type)
 {
     return pin->axis == axis && !pin->forbids && sf_name_matches(pin->pattern, name) &&
-           (pin->share.kind != SF_SPLIT || pin->share.dim < type->rank);
+           (pin->share.kind != SF_SPLIT || sf_pin_share(pin, type).dim < type->rank);
 }
 
-static bool keeps(const sf_pin *pin, sf_share share)
+static bool keeps(const sf_pin *pin, const sf_type *type, sf_share share)
 {
     bool split = share.kind == SF_SPLIT;
-    return pin->share.kind == SF_SPLIT ? split && share.dim == pin->share.dim : !split;
+    return pin->share.kind == SF_SPLIT ? split && share.dim == sf_pin_share(pin, type).dim : !split;
 }
 
 /* The first pin of an argument that its layout does not keep, or NULL. */
@@ -580,9 +580,10 @@ static const sf_pin *find_broken(const sf_plan *plan, const sf_graph *graph,
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         for (int axis = 0; axis < plan->mesh.naxes; axis++)
             for (int p = 0; p < plan->npins; p++) {
-                if (!decides(&plan->pins[p], axis, names[i], sf_argument_type(graph, i)))
+                const sf_type *type = sf_argument_type(graph, i);
+                if (!decides(&plan->pins[p], axis, names[i], type))
                     continue;
-                if (!keeps(&plan->pins[p], plan->arguments[i].axes[axis]))
+                if (!keeps(&plan->pins[p], type, plan->arguments[i].axes[axis]))
                     return &plan->pins[p];
                 break;
             }

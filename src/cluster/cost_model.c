@@ -376,6 +376,42 @@ double sf_costs_op_on(const sf_costs *costs, int kind, const sf_effort *effort)
     return op_seconds(costs->kinds[kind], effort);
 }
 
+/* A convolution may turn into a product as it stands, and each device packs what it needs, or nothing. */
+static double least_product(const sf_device_kind *kind, const sf_effort *effort)
+{
+    sf_math math = sf_math_done(kind, effort->math);
+    double flops = effort->flops, least = HUGE_VAL;
+    if (kind->gpu) {
+        least = sf_gpu_least(kind->gpu, effort->unit, math, effort->depth, flops);
+        return least > 0 ? least : flops / (kind->product_share * kind->flops[math]);
+    }
+    if (effort->packing.runs > 0 && kind->convolutions.count > 0 && math == SF_MATH_F32)
+        least = sf_curve_least(&kind->convolutions, flops);
+    if (kind->batched[math].count > 0)
+        least = fmin(least, sf_curve_least(&kind->batched[math], flops));
+    if (kind->products[math].count > 0)
+        least = fmin(least, sf_curve_least(&kind->products[math], flops));
+    else
+        least = fmin(least, flops / (kind->product_share * kind->flops[math]));
+    return kind->paces.count > 0 ? LEAST_PRODUCT * least : least;
+}
+
+static double least_memory(const sf_device_kind *kind, double bytes)
+{
+    if (kind->paces.count > 0)
+        return bytes * kind->paces.seconds[0];
+    if (kind->loops.count > 0)
+        return sf_curve_least(&kind->loops, bytes);
+    return bytes / (kind->memory_share * kind->bandwidth);
+}
+
+double sf_costs_least(const sf_costs *costs, int kind, const sf_effort *effort)
+{
+    const sf_device_kind *of = costs->kinds[kind];
+    double compute = effort->product ? least_product(of, effort) : 0;
+    return fmax(compute, least_memory(of, effort->bytes));
+}
+
 double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort)
 {
     double rate = 0;

@@ -149,6 +149,10 @@ double sf_costs_collective_how(const sf_costs *costs, sf_collective kind, uint32
 /* Seconds of an op on the slowest device of the mesh. */
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort);
 
+/* The least seconds of devices of a kind in which all of a product, or of the bytes where it is none, is done in shards of any size, with
+ * whatever is read near, and no launch: no program is faster. Of the effort flops, bytes, math, unit and depth count. */
+double sf_costs_least(const sf_costs *costs, int kind, const sf_effort *effort);
+
 /* The same of one that devices of different kinds share by their speed: `effort` is what each would have in equal parts. */
 double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort);
 

@@ -21,6 +21,15 @@ double sf_curve_at(const sf_curve *curve, double amount)
     return y0 * exp(log(amount / x0) / log(x1 / x0) * log(y1 / y0));
 }
 
+/* A power law is steepest at an end of it, so no piece between two points does better than one at either. */
+double sf_curve_least(const sf_curve *curve, double amount)
+{
+    double pace = amount > 0 ? sf_curve_at(curve, amount) / amount : 0;
+    for (int i = 0; i < curve->count && curve->amounts[i] < amount; i++)
+        pace = fmin(pace, curve->seconds[i] / curve->amounts[i]);
+    return pace * amount;
+}
+
 sf_curve sf_curve_fit(int count, const double *amounts, const double *seconds, sf_arena *arena)
 {
     SF_ASSERT(count > 0 && count <= SF_CURVE_POINTS);

@@ -46,3 +46,22 @@ double sf_gpu_seconds(const sf_gpu *gpu, sf_unit unit, sf_math math, double dept
         return sf_curve_at(&gpu->units[unit][math], flops);
     return gpu->products[math].count > 0 ? product_at(&gpu->products[math], depth, flops) : 0;
 }
+
+/* Pieces may be less deep. Between two depths the time of a product is between those at both. */
+static double least_of_depths(const sf_depths *d, double depth, double flops)
+{
+    double least = sf_curve_least(&d->curves[0], flops);
+    for (int i = 1; i < d->count && d->depths[i - 1] < depth; i++)
+        least = fmin(least, sf_curve_least(&d->curves[i], flops));
+    return least;
+}
+
+double sf_gpu_least(const sf_gpu *gpu, sf_unit unit, sf_math math, double depth, double flops)
+{
+    double least = HUGE_VAL;
+    if (unit != SF_UNIT_OTHER && gpu->units[unit][math].count > 0)
+        least = sf_curve_least(&gpu->units[unit][math], flops);
+    if (gpu->products[math].count > 0)
+        least = fmin(least, least_of_depths(&gpu->products[math], depth, flops));
+    return isinf(least) ? 0 : least;
+}

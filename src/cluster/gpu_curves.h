@@ -59,4 +59,7 @@ typedef struct sf_gpu {
 /* Seconds of a product or of what the unit does; 0 where that was not measured. */
 double sf_gpu_seconds(const sf_gpu *gpu, sf_unit unit, sf_math math, double depth, double flops);
 
+/* The least seconds in which such a product is done, in pieces of any size up to it; 0: it was not measured. */
+double sf_gpu_least(const sf_gpu *gpu, sf_unit unit, sf_math math, double depth, double flops);
+
 #endif

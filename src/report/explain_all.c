@@ -64,6 +64,17 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
     sf_buf_free(&mesh);
 }
 
+static void put_bound(const sf_explanation *e, sf_buf *out)
+{
+    const sf_step_bound *bound = &e->bound;
+    if (bound->seconds == 0)
+        sf_buf_puts(out, "  bound    none\n");
+    else
+        sf_buf_printf(out,
+                      "  bound    %s, which no plan on these devices is below; %s without stages\n",
+                      sf_text_seconds(bound->seconds).at, sf_text_seconds(bound->unstaged).at);
+}
+
 static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
 {
     const sf_price *price = &e->simulated->price;
@@ -76,9 +87,7 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
     sf_buf_printf(out, "  hidden   %s, beside compute\n", sf_text_seconds(price->hidden).at);
     sf_buf_printf(out, "  in all   %s\n", sf_text_seconds(price->seconds).at);
     if (predicted)
-        sf_buf_printf(out,
-                      "  bound    %s, which no plan on these devices is below; %s without stages\n",
-                      sf_text_seconds(e->bound).at, sf_text_seconds(e->unstaged_bound).at);
+        put_bound(e, out);
 }
 
 static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
@@ -159,7 +168,7 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
     if (!predicted || predicted->nalternatives == 0)
         return;
     sf_heading(out, style, "candidates considered");
-    bool unused = false;
+    bool unused = false, estimated = false;
     sf_table table = sf_table_new(&e->arena, 6, columns);
     for (int i = 0; i < predicted->nalternatives; i++) {
         const sf_alternative *a = &predicted->alternatives[i];
@@ -167,13 +176,17 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
             continue;
         sf_table_add(&table, "%s", a->name);
         sf_table_add(&table, "%s", a->mesh);
-        sf_table_add(&table, "%s", sf_text_seconds(a->seconds).at);
-        sf_table_add(&table, "%.1f%%", 100 * (a->seconds / predicted->seconds - 1));
-        sf_table_add(&table, "%s", sf_text_bytes((double)a->memory).at);
+        const char *about = a->lowered ? "" : "~";
+        estimated = estimated || !a->lowered;
+        sf_table_add(&table, "%s%s", about, sf_text_seconds(a->seconds).at);
+        sf_table_add(&table, "%s%.1f%%", about, 100 * (a->seconds / predicted->seconds - 1));
+        sf_table_add(&table, "%s%s", about, sf_text_bytes((double)a->memory).at);
         sf_table_add(&table, "%s", a->fits ? "yes" : "no");
         unused = unused || strstr(a->mesh, SF_UNUSED_AXIS);
     }
     sf_table_print(&table, style, out);
+    if (estimated)
+        sf_remark(out, style, "~ an estimate; the others are simulated");
     if (unused)
         sf_remark(out, style, "computation is replicated over axis unused");
     put_passed_over(e, style, out);
@@ -192,10 +205,11 @@ static void put_last_line(const sf_explanation *e, sf_buf *out)
                   sf_text_bytes((double)e->simulated->price.memory).at,
                   sf_text_bytes(e->simulated->price.traffic).at);
     if (predicted)
-        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->simulated->price.seconds, e->bound));
+        sf_buf_printf(out, ", gap %.1f %%",
+                      100 * gap_of(e->simulated->price.seconds, e->bound.seconds));
     if (predicted && !e->plan->pipeline)
         sf_buf_printf(out, ", %.1f %% without stages",
-                      100 * gap_of(e->simulated->price.seconds, e->unstaged_bound));
+                      100 * gap_of(e->simulated->price.seconds, e->bound.unstaged));
     sf_buf_putc(out, '\n');
 }
 
@@ -235,12 +249,12 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
 static void put_json_prediction(const sf_explanation *e, sf_json_writer *json)
 {
     const sf_prediction *predicted = prediction_of(e);
-    sf_json_add_double(json, "bound", e->bound);
-    sf_json_add_double(json, "unstaged_bound", e->unstaged_bound);
+    sf_json_add_double(json, "bound", e->bound.seconds);
+    sf_json_add_double(json, "unstaged_bound", e->bound.unstaged);
     sf_json_add_string(json, "nodes", predicted->nodes);
     sf_unused_devices_put(predicted, json);
     sf_json_add_double(json, "margin", predicted->margin);
-    sf_json_add_double(json, "gap", gap_of(predicted->seconds, e->bound));
+    sf_json_add_double(json, "gap", gap_of(predicted->seconds, e->bound.seconds));
     sf_json_add_int(json, "lowered_memory", predicted->memory);
     sf_json_add_int(json, "memory_limit", predicted->limit);
     sf_json_key(json, "alternatives");

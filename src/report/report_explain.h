@@ -16,6 +16,7 @@
 #include "search/price/node_work.h"
 #include "search/price/price.h"
 #include "sheaf/plan.h"
+#include "sim/step_bound.h"
 
 /* Collectives of one kind along the same axes in one phase. */
 typedef struct sf_explained_reshards {
@@ -38,7 +39,7 @@ typedef struct sf_explanation {
     const sf_target *target;
     const sf_full_price *simulated;
     /* Seconds that no plan on these devices is below, nor one without stages; found here, whatever the plan's file says. */
-    double bound, unstaged_bound;
+    sf_step_bound bound;
     size_t nkinds, kind_capacity;
     sf_explained_reshards *kinds;
 } sf_explanation;

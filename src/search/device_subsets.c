@@ -114,8 +114,8 @@ static sf_status add_part(parting *p, const sf_efforts *efforts, uint32_t sorts,
                            &at.cluster));
     sf_mesh all = {.naxes = 1, .axes = {{"all", at.cluster->ndevices}}};
     SF_TRY(sf_mesh_costs(at.cluster, &all, &p->arena, p->diag, &costs));
-    at.unstaged = sf_unstaged_bound(efforts, costs, at.cluster->ndevices);
-    at.bound = may_pipe(p) ? sf_search_bound(efforts, costs) : at.unstaged;
+    at.unstaged = sf_least_unstaged_estimate(efforts, costs, at.cluster->ndevices);
+    at.bound = may_pipe(p) ? sf_least_estimate(efforts, costs) : at.unstaged;
     at.alike = find_alike(p, &at);
     if (!p->options->mesh || sf_mesh_size(p->options->mesh) == at.cluster->ndevices)
         SF_PUSH(&p->arena, p->parts, p->count, p->capacity, at);
@@ -232,7 +232,7 @@ static const char *say_why(parting *p, uint32_t sort)
     }
     if (is_found || (least < HUGE_VAL && !is_tried))
         sf_buf_printf(&text, "with them a step takes %s%s, %.0f %% longer",
-                      is_found ? "" : "no less than ", sf_text_seconds(least).at,
+                      is_found ? "" : "about ", sf_text_seconds(least).at,
                       100 * (least / taken - 1));
     else
         sf_buf_puts(&text, "no plan was found that is faster with them");

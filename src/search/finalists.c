@@ -11,6 +11,7 @@
 #include "plan/pipeline/schedules.h"
 #include "plan/recompute_policy.h"
 #include "search/advice.h"
+#include "search/candidate_table.h"
 #include "search/fit.h"
 #include "search/offload_fallback.h"
 #include "search/pipeline_search.h"
@@ -198,64 +199,6 @@ static sf_candidate *find_smallest(const sf_found_plans *found)
 
 /* What is expected ------------------------------------------------------------------------------- */
 
-/* Of the two, which are of one name and mesh: what fits, what is known from its program, and what is faster. */
-static bool is_better_backward(const sf_candidate *a, const sf_candidate *b)
-{
-    if (a->at.fits != b->at.fits)
-        return a->at.fits;
-    if (a->is_lowered != b->is_lowered)
-        return a->is_lowered;
-    return ranked_seconds(a) < ranked_seconds(b);
-}
-
-/* Whether another candidate of the same name on the same mesh is better: searches that start differently end on
- * one mesh. */
-static bool is_outdone(const sf_found_plans *found, size_t at)
-{
-    const sf_candidate *c = &found->candidates[at];
-    for (size_t i = 0; i < found->count; i++) {
-        const sf_candidate *other = &found->candidates[i];
-        if (i == at || strcmp(other->name, c->name) != 0 || strcmp(other->mesh, c->mesh) != 0)
-            continue;
-        if (is_better_backward(other, c) || (i < at && !is_better_backward(c, other)))
-            return true;
-    }
-    return false;
-}
-
-static const char *keep_text(sf_plan *plan, const char *text)
-{
-    return sf_arena_string(&plan->arena, text, strlen(text));
-}
-
-static int by_seconds(const void *left, const void *right)
-{
-    const sf_alternative *a = left, *b = right;
-    if (a->fits != b->fits)
-        return a->fits ? -1 : 1;
-    if (a->seconds != b->seconds)
-        return a->seconds < b->seconds ? -1 : 1;
-    int names = strcmp(a->name, b->name);
-    return names ? names : strcmp(a->mesh, b->mesh);
-}
-
-static void list_alternatives(const sf_found_plans *found, sf_plan *plan, sf_prediction *out)
-{
-    out->alternatives = SF_ARRAY(&plan->arena, found->count, sf_alternative);
-    for (size_t i = 0; i < found->count; i++) {
-        const sf_candidate *c = &found->candidates[i];
-        if (!is_outdone(found, i))
-            out->alternatives[out->nalternatives++] =
-                (sf_alternative){.name = keep_text(plan, c->name),
-                                 .mesh = keep_text(plan, c->mesh),
-                                 .seconds = price_of_candidate(c)->seconds,
-                                 .memory = price_of_candidate(c)->memory,
-                                 .fits = c->at.fits,
-                                 .lowered = c->is_lowered};
-    }
-    qsort(out->alternatives, (size_t)out->nalternatives, sizeof *out->alternatives, by_seconds);
-}
-
 /* Of what its programs say; alternatives are left to the caller. */
 static sf_prediction *predict_plan(const choosing *k, const sf_price *price, double bound,
                                    sf_plan *plan)
@@ -283,7 +226,7 @@ static void take_plan(choosing *k, const sf_found_plans *found, sf_candidate *c)
 {
     if (k->plan && k->plan->predicted->seconds <= c->lowered.seconds)
         return;
-    list_alternatives(found, c->at.plan, predict_plan(k, &c->lowered, found->bound, c->at.plan));
+    sf_table_list(found, c->at.plan, predict_plan(k, &c->lowered, found->bound, c->at.plan));
     sf_plan_free(k->plan);
     k->plan = c->at.plan;
     c->at.plan = NULL;
@@ -474,15 +417,7 @@ static void predict_staged(const choosing *k, const sf_full_price *simulated, sf
     predicted->simulated = simulated;
     if (!known)
         return;
-    predicted->nalternatives = known->nalternatives;
-    predicted->alternatives =
-        sf_arena_copy(&plan->arena, known->alternatives,
-                      (size_t)known->nalternatives * sizeof *known->alternatives);
-    for (int i = 0; i < predicted->nalternatives; i++) {
-        sf_alternative *to = &predicted->alternatives[i];
-        to->name = keep_text(plan, to->name);
-        to->mesh = keep_text(plan, to->mesh);
-    }
+    sf_table_copy(known, plan, predicted);
 }
 
 /* In stages, where that is faster than the best so far, or nothing else fits. */
@@ -554,6 +489,42 @@ static sf_status fail_stages(const choosing *k)
         sf_text_bytes((double)k->options->memory).at);
 }
 
+/* A row that was found to be faster than the answer is the answer. */
+static void take_row(choosing *k, const sf_price *price, sf_plan *plan, sf_group_runs *runs)
+{
+    sf_prediction *predicted = predict_plan(k, price, k->plan->predicted->bound, plan);
+    sf_table_copy(k->plan->predicted, plan, predicted);
+    sf_plan_free(k->plan);
+    k->plan = plan;
+    keep_runs(&k->runs, runs);
+}
+
+/* Until no estimate is better than what was simulated. What cannot be simulated, or not in time, is not told of. */
+static void settle_table(choosing *k)
+{
+    const sf_search_options *options = k->options;
+    int row;
+    k->known = (sf_fit_known){0};
+    while ((row = sf_table_claim(k->plan->predicted, k->plan->predicted->seconds)) >= 0) {
+        sf_plan *plan = NULL;
+        sf_price price;
+        sf_group_runs runs = {0};
+        sf_alternative *at = &k->plan->predicted->alternatives[row];
+        bool late = options->deadline > 0 && sf_now() > options->deadline;
+        k->known.worth = k->plan->predicted->seconds;
+        if (late ||
+            sf_table_simulate(k->graph, options, &k->known, at, &plan, &price, &runs) != SF_OK) {
+            sf_table_drop(k->plan->predicted, row);
+        } else if (at->fits && at->seconds < k->plan->predicted->seconds) {
+            take_row(k, &price, plan, &runs);
+            plan = NULL;
+        }
+        sf_group_runs_free(&runs);
+        sf_plan_free(plan);
+    }
+    sf_table_finish(k->plan);
+}
+
 /* Ranks of the plan are right, and what its programs say is told. */
 static sf_status check_chosen(choosing *k)
 {
@@ -603,8 +574,10 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     if (status == SF_OK && !k.plan)
         status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
     sf_found_plans_free(&k.last);
-    if (status == SF_OK)
+    if (status == SF_OK) {
+        settle_table(&k);
         status = check_chosen(&k);
+    }
     sf_group_runs_free(&k.runs);
     sf_group_runs_free(&k.found);
     if (status != SF_OK)

@@ -565,7 +565,7 @@ static void find_all(sf_prospects *p)
     if (sf_mesh_costs(cluster, &mesh, &p->arena, NULL, &costs) != SF_OK)
         return;
     sf_plan *whole = sf_plan_new(p->graph, &mesh);
-    p->all = sf_search_bound(p->efforts, costs);
+    p->all = sf_least_estimate(p->efforts, costs);
     p->all_recomputed = p->all * (1 + find_repeated(p, whole, costs, &p->arena));
     p->held = sf_memory_bound(p->efforts, cluster->ndevices);
     sf_plan_free(whole);

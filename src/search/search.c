@@ -9,6 +9,7 @@
 #include "search/price/estimate.h"
 #include "search/price/spare.h"
 #include "search/search_run.h"
+#include "sim/step_bound.h"
 
 /* Of each number of axes; and where recipes alone are to tell how many groups there should be. */
 enum { MOST_MESHES = 6, FEW_MESHES = 2 };
@@ -185,7 +186,7 @@ static sf_status most_idle(search *s, int *out)
     SF_TRY(find_costs(s, &costs));
     double known = s->thorough ? search_best_seconds(s) : first_seconds(s);
     for (*out = 1; sf_meshes_can_idle(s->ground.cluster, 2 * *out); *out *= 2)
-        if (known <= sf_unstaged_bound(s->ground.efforts, costs, devices / (2 * *out)))
+        if (known <= sf_least_unstaged_estimate(s->ground.efforts, costs, devices / (2 * *out)))
             break;
     return SF_OK;
 }
@@ -324,15 +325,14 @@ static sf_status unfold_best(search *s)
 
 /* All stages ------------------------------------------------------------------------------------- */
 
-/* Whether no layouts are worth being searched for: the first plan, but for recompute, is hardly slower than what no plan
- * is faster than, and nothing comes as near as that bound. */
+/* Whether no layouts are worth being searched for: the first plan, but for recompute, is hardly slower than what few plans
+ * are faster than. */
 static bool is_near_bound(const search *s)
 {
     if (s->thorough || s->found->count == 0)
         return false;
     const sf_price *first = &s->found->candidates[0].at.price;
-    return first->seconds - first->recomputed <=
-           (1 + NEAR_BOUND * s->options->margin) * s->found->bound;
+    return first->seconds - first->recomputed <= (1 + NEAR_BOUND * s->options->margin) * s->least;
 }
 
 /* With so many groups that do the same, all that follows the recipes. */
@@ -437,7 +437,8 @@ static sf_status run_stages(search *s)
     sf_costs *costs;
     SF_TRY(search_read_pins(s));
     SF_TRY(find_costs(s, &costs));
-    s->found->bound = sf_search_bound(s->ground.efforts, costs);
+    s->found->bound = sf_step_bound_of(s->ground.graph, s->options->target, costs).seconds;
+    s->least = sf_least_estimate(s->ground.efforts, costs);
     if (can_have_no_room(s))
         return SF_OK;
     SF_TRY(s->options->mesh ? try_searched_mesh(s) : try_cluster(s));

@@ -114,7 +114,7 @@ typedef struct sf_found_plans {
     sf_arena arena;
     size_t count;
     sf_candidate *candidates; /* the best first: sf_priced_better, with handicaps */
-    double bound;             /* no plan on these devices takes less */
+    double bound;             /* no plan on these devices takes less (sim/step_bound.h) */
     bool
         has_no_room; /* of a large step, all take far more memory than there is: none is lowered to see */
     double
@@ -127,13 +127,13 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                           sf_found_plans *out);
 void sf_found_plans_free(sf_found_plans *found);
 
-/* The time of all kernels, shared among the devices, each whole on one of them or in pieces, and nothing is sent or waited
- * for: no plan takes less. `costs` is of a mesh of all devices. */
-double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs);
+/* The time of all kernels of the unsharded step, shared among the devices, each whole on one of them or in pieces, and nothing is
+ * sent or waited for: few plans take less, those whose loops fuse better when they are sharded. What no plan takes less than is
+ * sim/step_bound.h. `costs` is of a mesh of all devices. */
+double sf_least_estimate(const sf_efforts *efforts, const sf_costs *costs);
 
-/* The same where all ranks run all kernels, each cut into as many equal parts as there are devices: no plan without stages
- * takes less. */
-double sf_unstaged_bound(const sf_efforts *efforts, const sf_costs *costs, int devices);
+/* The same without stages: all ranks run all kernels, each cut into as many equal parts as there are devices. */
+double sf_least_unstaged_estimate(const sf_efforts *efforts, const sf_costs *costs, int devices);
 
 /* Bytes of a rank: no plan without stages and turns, of those that compute nothing again, is estimated to take less. */
 double sf_memory_bound(const sf_efforts *efforts, int devices);

@@ -1,4 +1,4 @@
-/* What no plan can do better. */
+/* What plans hardly do better. */
 #include <math.h>
 
 #include "search/search.h"
@@ -49,7 +49,7 @@ static bool is_work(const sf_effort *effort)
     return effort->flops > 0 || effort->bytes > 0;
 }
 
-double sf_unstaged_bound(const sf_efforts *efforts, const sf_costs *costs, int devices)
+double sf_least_unstaged_estimate(const sf_efforts *efforts, const sf_costs *costs, int devices)
 {
     sf_arena arena = {0};
     const sf_effort *whole = find_whole(efforts, &arena);
@@ -93,7 +93,7 @@ static double *weigh_kinds(const sf_costs *costs, const double *seconds, uint32_
 
 /* No device is busy for longer than the step takes, so neither is a weighted mean of them; and a share of an instruction adds
  * that share of what it adds where it adds the least. */
-double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs)
+double sf_least_estimate(const sf_efforts *efforts, const sf_costs *costs)
 {
     enum { MOST_PIECES = 4096 }; /* parts of turns */
     sf_arena arena = {0};

@@ -59,8 +59,9 @@ typedef struct search {
     size_t nbest, best_capacity;
     sf_plan **old; /* were the best; jobs of the stage may still start from them */
     size_t nold, old_capacity;
-    double busy; /* seconds of the fastest plan that fits, without idle groups; or HUGE_VAL */
-    int broken;  /* a pin that kept a plan from being a candidate, counted from 1; 0: none did */
+    double least; /* that few plans take less than: sf_least_estimate */
+    double busy;  /* seconds of the fastest plan that fits, without idle groups; or HUGE_VAL */
+    int broken;   /* a pin that kept a plan from being a candidate, counted from 1; 0: none did */
 } search;
 
 /* jobs.c */

@@ -643,6 +643,54 @@ static void test_real_device(void **state)
     sf_cluster_free(cluster);
 }
 
+/* Whatever a product is cut into, its pieces take no less in all than is said to be the least. */
+static void test_least(void **state)
+{
+    (void)state;
+    static const double flops[] = {1e3, 3e4, 1e6, 7e8}, seconds[] = {2e-6, 3e-6, 6e-4, 2e-1},
+                        deep[] = {3e-6, 4e-6, 1e-4, 1e-1}, bytes[] = {1e3, 2e5, 1e7},
+                        moved[] = {1e-6, 4e-6, 9e-4}, depths[] = {16, 256}, near[] = {1e5, 1e7},
+                        paces[] = {2e-11, 9e-11};
+    const sf_curve by_depth[] = {{4, flops, seconds}, {4, flops, deep}};
+    sf_gpu gpu = {.products[SF_MATH_BF16] = {2, depths, by_depth},
+                  .units[SF_UNIT_CONVOLUTION][SF_MATH_BF16] = {4, flops, deep}};
+    for (int way = 0; way < 4; way++) {
+        sf_arena arena = {0};
+        sf_cluster *cluster = make("1xH100");
+        sf_costs *costs = lay(cluster, &arena, 0, NULL);
+        sf_device_kind *kind = &cluster->kinds[0];
+        if (way > 0) {
+            kind->loops = (sf_curve){3, bytes, moved};
+            kind->products[SF_MATH_BF16] = (sf_curve){4, flops, seconds};
+        }
+        if (way > 1)
+            kind->paces = (sf_curve){2, near, paces};
+        kind->gpu = way > 2 ? &gpu : NULL;
+        for (int i = 0; i < 3000; i++) {
+            int pieces = 1 + i % 61;
+            sf_effort all = {.product = i % 5 > 0,
+                             .math = SF_MATH_BF16,
+                             .flops = pow(10, 3 + i % 7),
+                             .bytes = pow(10, 3 + i % 11 * 0.5),
+                             .unit = i % 3 ? SF_UNIT_OTHER : SF_UNIT_CONVOLUTION,
+                             .depth = 16 << i % 6};
+            sf_effort piece = all;
+            piece.flops /= pieces;
+            piece.bytes /= pieces;
+            piece.depth = fmax(1, all.depth / (1 + i % 4));
+            piece.batches = 1 + i % 2;
+            for (int s = 0; s < SF_NEAR_STEPS; s++)
+                piece.near[s] = s == i % SF_NEAR_STEPS ? piece.bytes : 0;
+            double least = sf_costs_least(costs, 0, &all);
+            assert_true(least > 0);
+            assert_true(least <= pieces * sf_costs_op(costs, &piece) * (1 + 1e-9));
+        }
+        kind->gpu = NULL;
+        sf_arena_free(&arena);
+        sf_cluster_free(cluster);
+    }
+}
+
 static void test_curve(void **state)
 {
     (void)state;
@@ -754,10 +802,11 @@ int main(void)
         cmocka_unit_test(test_uneven),         cmocka_unit_test(test_library),
         cmocka_unit_test(test_expected_order), cmocka_unit_test(test_work),
         cmocka_unit_test(test_measured_work),  cmocka_unit_test(test_gpu),
-        cmocka_unit_test(test_batched),        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_near),           cmocka_unit_test(test_real_device),
-        cmocka_unit_test(test_curve),          cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_wrong_meshes),   cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_least),          cmocka_unit_test(test_batched),
+        cmocka_unit_test(test_shares),         cmocka_unit_test(test_near),
+        cmocka_unit_test(test_real_device),    cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_measured),       cmocka_unit_test(test_wrong_meshes),
+        cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 #include "plan/replicated_compute.h"
 #include "report/page/page_html.h"
 #include "run/runner.h"
-#include "search/price/node_work.h"
-#include "search/search.h"
+#include "sim/step_bound.h"
 
 static void see_move(void *context, const sf_simulated_reshard *reshard)
 {
@@ -29,8 +28,7 @@ static sf_status find_bound(sf_page *page)
     sf_costs *costs;
     sf_mesh all = {.naxes = 1, .axes = {{"all", r->cluster->ndevices}}};
     SF_TRY(sf_mesh_costs(r->cluster, &all, &r->arena, page->diag, &costs));
-    const sf_efforts *efforts = sf_efforts_new(r->graph, sf_cluster_target(r->cluster), &r->arena);
-    page->bound = sf_search_bound(efforts, costs);
+    page->bound = sf_step_bound_of(r->graph, sf_cluster_target(r->cluster), costs).seconds;
     return SF_OK;
 }
 

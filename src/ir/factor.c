@@ -99,7 +99,7 @@ void sf_op_factors(const sf_op *op, sf_arena *arena, sf_factoring *out)
 }
 
 /* The span of a dimension when the factor at place `at` of its chain is cut: the factors before it
- * repeat the piece, those after it make it wider. */
+ * repeat the shard, those after it make it wider. */
 static sf_span cut_chain(const sf_factoring *factoring, const sf_walk *walk, int at, int64_t first,
                          int64_t end, int64_t whole)
 {

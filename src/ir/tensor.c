@@ -36,7 +36,7 @@ int64_t sf_flat_index(int rank, const int64_t *dims, const int64_t *index)
     return flat;
 }
 
-/* Moves every element of the piece from or to its place in the whole. */
+/* Moves every element of the shard from or to its place in the whole. */
 static void move_elements(const sf_tensor *piece, const sf_tensor *whole, bool into_whole)
 {
     const sf_type *type = piece->type;

@@ -1,13 +1,13 @@
-/* A tensor in memory: a piece of a logical tensor with its elements, packed and row-major. */
+/* A tensor in memory: a shard of a logical tensor with its elements, packed and row-major. */
 #ifndef SF_IR_TENSOR_H
 #define SF_IR_TENSOR_H
 
 #include "ir/tensor_region.h"
 
 typedef struct sf_tensor {
-    const sf_type *type;  /* of the piece */
+    const sf_type *type;  /* of the shard */
     void *data;           /* type->count elements */
-    const sf_span *spans; /* type->rank of them, or NULL when the piece is the whole tensor */
+    const sf_span *spans; /* type->rank of them, or NULL when the shard is the whole tensor */
 } sf_tensor;
 
 /* The span of one dimension, also when `spans` is NULL. */
@@ -33,7 +33,7 @@ double sf_get_part(const sf_tensor *tensor, int64_t index, int part);
 /* The absolute value of an element. */
 double sf_get_size(const sf_tensor *tensor, int64_t index);
 
-/* Copies the elements that `piece` holds out of `whole`, and back. `piece` has spans. */
+/* Copies the elements of `piece` out of `whole`, and back. `piece` has spans. */
 void sf_tensor_cut(const sf_tensor *whole, sf_tensor *piece);
 void sf_tensor_paste(const sf_tensor *piece, sf_tensor *whole);
 

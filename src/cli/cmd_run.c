@@ -130,7 +130,7 @@ static sf_status print_run_json(void *context)
 
 static sf_status print_run(struct job *job, sf_diag *diag)
 {
-    if (job->json && job->steps > 0) /* of several processes, one was told */
+    if (job->json && job->steps > 0) /* of several processes, one receives the events */
         return sf_guarded(print_run_json, job, diag);
     if (!job->json)
         print_end(job);

@@ -1,4 +1,4 @@
-/* What a script may take. */
+/* Limits of a script. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 enum { EVERY = 1000 }; /* instructions between two looks */
 
-/* What an allocation that fails is charged: Lua looks for garbage everywhere before it gives up. */
+/* The charge of an allocation that fails: Lua runs a full garbage collection before it gives up. */
 static const int64_t FAILED = 1000000;
 
 void sf_script_note_line(sf_script *script, lua_State *L)
@@ -24,7 +24,7 @@ void sf_script_note_line(sf_script *script, lua_State *L)
 static void *refuse(sf_script *script)
 {
     script->left -= FAILED;
-    if (script->lua) /* reading where it stands allocates nothing */
+    if (script->lua) /* reading at this point allocates nothing */
         sf_script_note_line(script, script->lua);
     return NULL;
 }

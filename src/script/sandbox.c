@@ -1,6 +1,6 @@
-/* The libraries that a script has: none that reaches files, other programs, the clock or chance, so that a schedule says
- * the same everywhere; and none by which it could run without being counted: what a coroutine closes after an error, and
- * finalizers, run with hooks off. */
+/* The libraries that a script has: none that accesses files, other programs, the clock or
+ * randomness, so that a schedule is the same everywhere; and none that could run without being
+ * counted: code that a coroutine closes after an error, and finalizers, run with hooks off. */
 #include <lualib.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static void drop(lua_State *L, const char *library, const char *const *names)
     lua_pop(L, 1);
 }
 
-/* What a script prints is for people; standard output is for results. */
+/* The output of a script is for people; standard output is for results. */
 static int print_words(lua_State *L)
 {
     int count = lua_gettop(L);

@@ -19,7 +19,7 @@ int sf_script_push_modules(lua_State *L, const char *pattern, int slashes);
 /* The pattern of the module at `at`; its text lives as long as that. */
 const char *sf_script_module_at(lua_State *L, int at);
 
-/* script_space.c: sheaf.space, and what it gives. */
+/* script_space.c: sheaf.space, and its objects. */
 void sf_script_open_spaces(lua_State *L);
 int sf_script_give_space(lua_State *L);
 
@@ -27,16 +27,16 @@ int sf_script_give_space(lua_State *L);
 int sf_script_define(lua_State *L);
 int sf_script_load_plugin(lua_State *L); /* sheaf.plugin */
 
-/* apply.c: what was applied. */
+/* apply.c: applied primitives. */
 void sf_script_open_primitives(lua_State *L);
 
 /* Where the script is. */
 void sf_script_find_place(lua_State *L, sf_primitive *said);
 
-/* Pushes what was applied. */
+/* Pushes the applied primitives. */
 int sf_script_push_applied(lua_State *L, int first, int count);
 
-/* What was applied, at `at`, becomes so many, from its first one on. */
+/* The object at `at` becomes so many primitives, from its first one on. */
 void sf_script_widen(lua_State *L, int at, int count);
 
 /* Applies `count` primitives, which become one for Lua, and pushes that. Where the script is, is filled in. */

@@ -1,13 +1,13 @@
-/* Within script/: what comes after a running schedule.
+/* Within script/: the state of a running schedule.
  *
- * A Lua error jumps over C frames, so functions that Lua calls own nothing: what they need is here, and is freed by
- * sf_script_run, outside of the protected call. Diagnostics become Lua errors in sf_script_throw, and Lua errors
- * diagnostics in run_schedule.c; nowhere else.
+ * A Lua error jumps over C frames, so functions that Lua calls own nothing: their memory is here,
+ * and is freed by sf_script_run, outside of the protected call. Diagnostics become Lua errors in
+ * sf_script_throw, and Lua errors diagnostics in run_schedule.c; nowhere else.
  *
- * Limits. Memory comes from an allocator of our own. Instructions are counted by a hook, which does not see what C
- * functions do: those that could take long say first what they may take (sf_script_charge). What is spent stays spent:
- * a script that catches the error meets it again at its next instruction.
- */
+ * Limits. Memory comes from an allocator of our own. Instructions are counted by a hook, which does
+ * not count C functions: those that could take long are charged for their worst case first
+ * (sf_script_charge). The count is never reset: a script that catches the error gets it once more
+ * at its next instruction. */
 #ifndef SF_SCRIPT_SCRIPT_STATE_H
 #define SF_SCRIPT_SCRIPT_STATE_H
 
@@ -36,7 +36,7 @@ static inline sf_script *sf_script_of(lua_State *L)
 
 /* limits.c: a Lua state within the limits; NULL without memory. */
 lua_State *sf_script_open(sf_script *script);
-void sf_script_count(sf_script *script); /* instructions, anew */
+void sf_script_count(sf_script *script); /* restarts the count of instructions */
 void sf_script_charge(lua_State *L, double instructions);
 
 /* Notes the line of the script that runs now. */
@@ -48,7 +48,7 @@ void sf_script_open_libraries(lua_State *L, bool unsafe);
 /* A kind of object, whose table scripts cannot reach; it is left on the stack. */
 void sf_script_push_kind(lua_State *L, const char *kind, const luaL_Reg *methods);
 
-/* patterns.c: string.find and its like, charged for what they may take. */
+/* patterns.c: string.find and its like, charged for their worst case. */
 void sf_script_guard_strings(lua_State *L);
 
 /* script_schedule.c: the table `sheaf`. */
@@ -57,7 +57,7 @@ void sf_script_open_sheaf(lua_State *L);
 /* tune_variable.c: the table `tune`. */
 void sf_script_open_tune(lua_State *L);
 
-/* Raises what the last call left in script->scratch. */
+/* Raises the error of the last call in script->scratch. */
 int sf_script_throw(lua_State *L);
 
 #endif

@@ -22,7 +22,7 @@ enum { MOST_WORDS = 64, MOST_VERSION = 400, MOST_SAID = 300 };
 
 extern char **environ;
 
-/* What is run: words of $CC, then what is added. */
+/* The command line: words of $CC, then arguments. */
 typedef struct command {
     char words[1024];
     const char *arguments[MOST_WORDS + 1];
@@ -148,7 +148,7 @@ static sf_status ask_version(sf_diag *diag, char *version, size_t size)
     return SF_OK;
 }
 
-/* The lines of /proc/cpuinfo that say what instructions a processor has. */
+/* The lines of /proc/cpuinfo with the processor's instruction sets. */
 static uint64_t hash_processor(uint64_t hash)
 {
     static const char *const keys[] = {"model name",      "flags",    "Features",

@@ -15,7 +15,7 @@
 
 enum { OTHERS_WRITE = S_IWGRP | S_IWOTH };
 
-/* A folder from which no stranger can take what is in it away, to put something else in its place. */
+/* A folder from which no other user can rename entries away, to replace them. */
 static bool holds_what_it_has(const char *folder)
 {
     struct stat s;

@@ -22,7 +22,8 @@
 /* The folder, made where it is missing; false where there is none, or others may write there. */
 bool sf_cache_folder(char *path, size_t size);
 
-/* Whether a folder, without links in its name, is the user's own, and nobody else can change what is in it. */
+/* Whether a folder, without links in its name, is the user's own, and no other user can change its
+ * content. */
 bool sf_folder_is_private(const char *path);
 
 /* The path of a file of the folder, by its name. */

@@ -1,4 +1,4 @@
-/* What is in the cache, and what is removed from it. */
+/* The content of the cache, and its removal. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +90,7 @@ static bool make_room(entries *list)
     return true;
 }
 
-/* What is not there any more, when it is asked for its size, was removed by another process. */
+/* A file that is missing when its size is read was removed by another process. */
 static void see_file(entries *list, int folder, const char *name)
 {
     struct stat s;

@@ -1,9 +1,8 @@
 /* Measured times: seconds as a function of an amount (flops, bytes), known at some points.
  *
- * Between two points it is a power law, a straight line on paper with logarithmic axes. Below the first
- * point it stays what it is there, the least time that the machine can do. Beyond the last it grows in
- * proportion to the amount. So it is continuous and never decreases.
- */
+ * Between two points it is a power law, a straight line on paper with logarithmic axes. Below the
+ * first point it is constant, the least time of the machine. Beyond the last it grows in proportion
+ * to the amount. So it is continuous and never decreases. */
 #ifndef SF_CLUSTER_CURVE_H
 #define SF_CLUSTER_CURVE_H
 
@@ -23,9 +22,9 @@ typedef struct sf_curve {
 /* Seconds for an amount; the curve has a point. */
 double sf_curve_at(const sf_curve *curve, double amount);
 
-/* A curve through what was measured: `amounts` increase; where more took less time, the points before it
- * are taken to have been disturbed and brought down to it. `count` is 1 to SF_CURVE_POINTS. Lives in the
- * arena. */
+/* A curve through measured points: `amounts` increase; if a larger amount took less time, the
+ * points before it count as disturbed and are lowered to it. `count` is 1 to SF_CURVE_POINTS. Lives
+ * in the arena. */
 sf_curve sf_curve_fit(int count, const double *amounts, const double *seconds, sf_arena *arena);
 
 #endif

@@ -1,4 +1,4 @@
-/* Within tune/: what an algorithm sees. */
+/* Within tune/: the interface of an algorithm. */
 #ifndef SF_TUNE_ALGORITHM_H
 #define SF_TUNE_ALGORITHM_H
 
@@ -11,7 +11,7 @@ struct sf_tuner {
     sf_observed *observed; /* by point */
     size_t ntold;          /* how many are known */
     uint64_t state;        /* of chance */
-    size_t from;           /* coordinate: where it stands; the number of points: nowhere yet */
+    size_t from;           /* coordinate: the current point; the number of points: none yet */
 };
 
 /* A number below `count`, at random. */
@@ -21,8 +21,8 @@ static inline size_t sf_tuner_draw(sf_tuner *tuner, size_t count)
     return (size_t)((tuner->state >> 33) % count);
 }
 
-/* How far two points are from each other along a dimension, as a share of its width; places of an unordered one are alike
- * or far. */
+/* The distance of two points along a dimension, as a share of its width; places of an unordered one
+ * are equal or far. */
 double sf_points_apart(const sf_points *points, size_t a, size_t b, int dim);
 
 bool sf_ask_coordinate(sf_tuner *tuner, size_t *point);

@@ -33,7 +33,8 @@ static bool is_better(const sf_tuner *tuner, size_t point, size_t than)
            tuner->observed[point].seconds < tuner->observed[than].seconds;
 }
 
-/* Goes where it is better as far as that is known; else says what to ask for next. False: nothing around is better. */
+/* Moves to better neighbours as far as they are known; else gives the next point to try. False: no
+ * neighbour is better. */
 static bool step(sf_tuner *tuner, size_t *ask, bool *moved)
 {
     const sf_points *points = tuner->points;

@@ -23,8 +23,7 @@
  *
  * THE COLLECTIVE of S bytes. Formulas for n members with latency a and bandwidth c:
  *
- *     all_gather, reduce_scatter    ring  (n-1) a + (n-1)/n S/c     tree  L a + S/c,  L = ceil(log2
- *                                   n)
+ *     all_gather, reduce_scatter    ring  (n-1) a + (n-1)/n S/c     tree  L a + S/c,  L = log2 n, up
  *     all_reduce                    a reduce_scatter and an all_gather
  *     broadcast                     ring  (n-1) a + S/c             tree  L (a + S/c)
  *     all_to_all                    pairs (n-1) a + (n-1)/n S/c

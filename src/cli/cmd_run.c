@@ -78,7 +78,7 @@ static double find_waited(const struct job *job)
     return job->steps > 1 ? job->waited / (double)(job->steps - 1) : job->last.at.waited;
 }
 
-/* What is drawn beside a step is waited for where that takes longer than the step. */
+/* A step waits for inputs that are drawn concurrently if that takes longer than the step before. */
 static void print_waited(double seconds, double waited)
 {
     enum { PERCENT = 5 };

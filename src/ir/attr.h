@@ -72,7 +72,7 @@ sf_pool *sf_pool_derive(sf_pool *from); /* retains it */
 sf_pool *sf_pool_retain(sf_pool *pool);
 void sf_pool_release(sf_pool *pool);
 
-/* The one copy of these bytes, with a zero behind them. */
+/* The one copy of these bytes, with a zero after them. */
 const char *sf_pool_bytes(sf_pool *pool, sf_str text);
 
 /* The same, up to the first zero byte if there is one. */

@@ -96,7 +96,7 @@ int sf_workroom_open(const char *in, char *path, size_t size)
     return -1;
 }
 
-/* What stands behind the bytes of a file. */
+/* The seal after the bytes of a file. */
 typedef struct seal {
     char magic[8];
     uint64_t size, digest[2];

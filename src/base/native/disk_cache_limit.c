@@ -55,7 +55,7 @@ static bool is_left(int inner, int64_t age)
     return flock(inner, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && age > STALE_SECONDS);
 }
 
-/* The folder of a compilation whose process was killed, and what is in it. */
+/* The folder of a compilation whose process was killed, and its content. */
 static void remove_left(int folder, const char *name, int64_t age)
 {
     if (strncmp(name, workroom, strlen(workroom)) != 0)

@@ -35,7 +35,7 @@ static uint32_t *find_new_state(const sf_graph *graph)
 
 /* Whether the node makes marked values. New state counts as the old: a loss that reads parameters
  * after their update reads parameters, not the optimizer. With `floats`, values that gradients can
- * go along. */
+ * flow through. */
 static bool makes_marked(const sf_graph *graph, const sf_node *node, const uint32_t *becomes,
                          bool floats, bool *marks)
 {

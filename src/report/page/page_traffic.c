@@ -1,7 +1,7 @@
 /* Traffic between ranks in a step.
  *
  * Collectives are counted as rings: members pass their data on to the next of their group.
- * Libraries move large data so; small data may go along a tree, with the same bytes in all. An
+ * Libraries move large data so; small data may use a tree, with the same bytes in all. An
  * all_to_all sends to each member its part. */
 #include "report/page/page.h"
 

@@ -25,7 +25,7 @@ typedef enum sf_collective {
     SF_COLLECTIVE_COUNT
 } sf_collective;
 
-/* How data travels; small messages may go along a tree. */
+/* How data travels; small messages may use a tree. */
 typedef enum sf_route {
     SF_ROUTE_NONE,
     SF_ROUTE_RING, /* blocks or segments go round the members: once where they are combined, once where

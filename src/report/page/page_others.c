@@ -194,7 +194,7 @@ static sf_status find_frontier(sf_page *page)
     return SF_OK;
 }
 
-/* The best of each name, as the search saw them: alternatives are sorted. */
+/* The best of each name, of the candidates considered: alternatives are sorted. */
 static void take_alternatives(sf_page *page, const sf_prediction *predicted)
 {
     page->recipes = SF_ARRAY(&page->sim.arena, predicted->nalternatives + 1, sf_page_other);

@@ -58,10 +58,10 @@ typedef struct sf_plan_options {
 SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_spec *spec,
                                 const sf_plan_options *options, sf_diag *diag, sf_plan **out);
 
-/* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
- * and the candidates considered, if this cluster was searched. `what` NULL: all of the step;
- * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their resharding and,
- * for an argument, what other layouts of it would cost. */
+/* Writes the costs of the plan on the cluster: time, memory by kind, collectives, and the
+ * candidates considered, if this cluster was searched. The plan has passed sf_plan_check. `what`
+ * NULL: all of the step; else the tensors and scopes that it matches, as the pattern of a pin does:
+ * their layouts, their resharding and, for an argument, the cost of its other layouts. */
 SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  const sf_cluster *cluster, const char *what,
                                  const sf_show_options *options, const sf_output *output,

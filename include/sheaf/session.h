@@ -1,16 +1,16 @@
 /* Sessions: run a step call by call, on tensors in the memory of the caller.
  *
- * A session holds the arguments of a step. They are written and read as whole tensors, row-major, each element in
- * as many bytes as its sf_tensor_type has; with a plan, the session splits them into the shards of the ranks and assembles
- * them. Shards can be written and read by themselves. A step makes results; those that become arguments of the next step are those arguments from then on.
+ * A session holds the arguments of a step. They are written and read as whole tensors, row-major,
+ * each element in as many bytes as its sf_tensor_type has; with a plan, the session splits them
+ * into the shards of the ranks and assembles them. Shards can be written and read by themselves.
+ * Results of a step that become arguments of the next step replace them.
  *
  * The ranks of a plan are threads of this process or, under mpirun, processes: then all of them make the same calls in
  * the same order, with the same data. A session is used by one thread at a time.
  *
- * A call that fails leaves the session as it was, but for what its message says. Where ranks failed while they waited
- * for each other, or memory ran out in a step, the session is only good for being closed: further calls are
- * SF_EUSAGE.
- */
+ * A call that fails leaves the session as it was, unless its message says otherwise. If ranks
+ * failed while they waited for each other, or memory ran out in a step, the session can only be
+ * closed: further calls are SF_EUSAGE. */
 #ifndef SHEAF_SESSION_H
 #define SHEAF_SESSION_H
 

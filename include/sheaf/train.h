@@ -28,7 +28,7 @@ typedef struct sf_train_progress {
     int ranks;
     const char *engine, *data; /* names, as text */
     double
-        computed; /* of the seconds of the last step, those of its program: without what data take */
+        computed; /* of the seconds of the last step, those of its program: without reading data */
     double
         waited; /* and those in which it waited for its data, which are drawn beside the step before */
 } sf_train_progress;

@@ -42,7 +42,7 @@ struct task {
     uint32_t index;      /* of an argument or a result */
     const void *from;
     void *to;
-    size_t bytes; /* of what is written or read */
+    size_t bytes; /* of the transferred data */
     const char *path;
     uint64_t seed;
     int64_t steps, keep;
@@ -238,7 +238,7 @@ static sf_status read_result(task *t, member *m, sf_diag *diag)
     return sf_rank_state_read_result(&m->training_run.rank_state, t->index, t->to, diag);
 }
 
-/* What is written and read: an argument, or a result of the last step. */
+/* The data to write or read: an argument, or a result of the last step. */
 typedef struct subject {
     bool is_result;
     int index;

@@ -15,7 +15,7 @@ struct sf_arena_chunk {
 
 enum { ALIGN = 16, FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20 };
 
-/* Rounded up; a size that is out of reach stays so, and fails in sf_alloc, which knows what to do. */
+/* Rounded up; a size that is out of range stays so, and fails in sf_alloc, which handles it. */
 static size_t round_up(size_t bytes)
 {
     if (bytes > SIZE_MAX / 4)
@@ -114,11 +114,11 @@ sf_mark sf_arena_mark(const sf_arena *arena)
     return (sf_mark){arena->chunk, arena->used};
 }
 
-/* The oldest chunk stays also when the mark was made before it, so that marking an empty arena again
- * and again costs nothing. */
+/* The oldest chunk stays also when the mark was made before it, so that repeated marks of an empty
+ * arena cost nothing. */
 void sf_arena_reset(sf_arena *arena, sf_mark mark)
 {
-    size_t dirty = arena->used; /* end of what was handed out of the chunk that stays */
+    size_t dirty = arena->used; /* end of the allocated part of the chunk that stays */
     while (arena->chunk != mark.chunk && arena->chunk->older) {
         struct sf_arena_chunk *older = arena->chunk->older;
         dirty = arena->chunk->older_used;

@@ -45,7 +45,7 @@ sf_mark sf_arena_mark(const sf_arena *arena);
 void sf_arena_reset(sf_arena *arena, sf_mark mark);
 
 /* Grows an array in the arena so that it holds one element more than `count`; the capacity doubles.
- * The old copy stays behind until the arena is reset or freed. */
+ * The old copy stays until the arena is reset or freed. */
 void *sf_arena_grow(sf_arena *arena, void *array, size_t count, size_t *capacity, size_t size);
 
 #define SF_PUSH(arena, array, count, capacity, value)                                              \

@@ -1,4 +1,5 @@
-/* What crosses the public interface (sheaf/api.h): structs that begin with their size, and pointers that must not be NULL.
+/* Checks at the public interface (sheaf/api.h): structs that begin with their size, and pointers
+ * that must not be NULL.
  *
  * A public function begins with SF_NEED, then takes the structs that it is given:
  *
@@ -7,8 +8,7 @@
  *     SF_TRY(SF_TAKE(sf_load_options, options, &own, diag));
  *
  * A struct of the caller is as large as the caller's header has it. A new field goes to the end of its struct, past the
- * padding that was there.
- */
+ * padding that was there. */
 #ifndef SF_BASE_BOUNDARY_H
 #define SF_BASE_BOUNDARY_H
 
@@ -47,7 +47,7 @@ sf_status sf_struct_give(const char *type, void *theirs, const void *ours, size_
             return value;                                                                          \
     } while (0)
 
-/* What a function is to hand out is NULL until it succeeds. */
+/* Results are NULL until the function succeeds. */
 #define SF_CLEAR(out)                                                                              \
     do {                                                                                           \
         if (out)                                                                                   \

@@ -1,5 +1,5 @@
-/* The collectives: what the members of a group of ranks do together. Costs, programs and communicators speak of
- * the same ones, and ask one table what each of them is.
+/* The collectives of groups of ranks. Costs, programs and communicators use the same ones, and read
+ * their properties from one table.
  *
  *                     reduces  gathers  in_blocks  out_blocks  route
  *     all_reduce      yes      yes      no         no          ring
@@ -7,8 +7,7 @@
  *     reduce_scatter  yes      no       yes        no          ring
  *     all_to_all      no       no       yes        yes         direct
  *     broadcast       no       no       no         no          chain
- *     permute         no       no       no         no          peer
- */
+ *     permute         no       no       no         no          peer */
 #ifndef SF_BASE_COLLECTIVE_H
 #define SF_BASE_COLLECTIVE_H
 
@@ -26,7 +25,7 @@ typedef enum sf_collective {
     SF_COLLECTIVE_COUNT
 } sf_collective;
 
-/* How much data travels; little of it may go along a tree. */
+/* How data travels; small messages may use a tree. */
 typedef enum sf_route {
     SF_ROUTE_NONE,
     SF_ROUTE_RING, /* blocks or segments go round the members: once where they are combined, once where
@@ -39,13 +38,13 @@ typedef enum sf_route {
 typedef struct sf_collective_info {
     const char *name;
     bool reduces;    /* values of all members are combined */
-    bool gathers;    /* each member gets what every member has or has combined */
+    bool gathers;    /* each member gets the data of every member, or their combination */
     bool in_blocks;  /* the operand has a block for each member, */
     bool out_blocks; /* the result has one */
     sf_route route;
 } sf_collective_info;
 
-/* Of SF_COLLECTIVE_COUNT, and what else is none: "none", which does nothing. */
+/* Of SF_COLLECTIVE_COUNT, and other values: "none", which does nothing. */
 const sf_collective_info *sf_collective_get(sf_collective kind);
 sf_collective sf_collective_find(sf_str name); /* SF_COLLECTIVE_COUNT where there is none */
 
@@ -55,7 +54,7 @@ const char *sf_collective_name(sf_collective kind); /* "all_reduce", ... */
  * place. */
 bool sf_collective_has_segments(sf_collective kind);
 
-/* Bytes that a member sends for each byte of the collective (cluster/cost_model.h says what those are). */
+/* Bytes that a member sends for each byte of the collective (defined in cluster/cost_model.h). */
 double sf_collective_sent(sf_collective kind, double members);
 
 #endif

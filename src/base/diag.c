@@ -83,8 +83,8 @@ static void add_message(sf_diag *diag, sf_status status, sf_loc loc, const char 
     diag->newest = status;
 }
 
-/* The status of the newest failure of this thread that nobody wants to read of: what follows it in code, a hint, still
- * has to return it. */
+/* The status of the newest failure of this thread without a diagnostic: later code, a hint, has to
+ * return it. */
 static _Thread_local sf_status unread;
 
 sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)

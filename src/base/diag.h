@@ -27,16 +27,16 @@ typedef struct sf_message {
     sf_status status; /* SF_OK: a warning */
     sf_loc loc;
     char *text;  /* NULL when there was no memory for it */
-    char *hint;  /* what to do, or NULL */
+    char *hint;  /* the remedy, or NULL */
     char *whole; /* all of it, as sf_diag_text returned it last, or NULL */
-    bool heard;  /* it repeats what another rank has said */
+    bool heard;  /* it repeats a message of another rank */
 } sf_message;
 
 /* Messages past this many are counted, not kept. */
 enum { SF_DIAG_KEPT = 20 };
 
-/* Collects what went wrong. Owns its texts, and copies file names; they are kept memory, so they
- * outlive the guard of the call that failed. A zeroed sf_diag is empty. */
+/* Collects errors. Owns its texts, and copies file names; they are kept memory, so they outlive the
+ * guard of the call that failed. A zeroed sf_diag is empty. */
 struct sf_diag {
     sf_message messages[SF_DIAG_KEPT];
     int count;
@@ -51,7 +51,7 @@ sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *forma
 /* Of a system call that failed: SF_ENOMEM where errno says that memory ran out, else SF_EIO. */
 sf_status sf_status_of_errno(void);
 
-/* Records what the user should know although nothing failed. */
+/* Records a message for the user although nothing failed. */
 void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,12 +1,12 @@
 /* Reading.
  *
  *   plain file       fd ──────────────────────> arena
- *   pipe             fd ──────────> pieces ───> arena
- *   gzip, xz         fd ─> inflate > pieces ───> arena
+ *   pipe             fd ──────────> blocks ───> arena
+ *   gzip, xz         fd ─> inflate > blocks ───> arena
  *
- * Pieces are blocks of growing size for content of unknown length; they are copied once, when the
- * length is known and the file is closed, and each goes as it was copied: nothing stands twice.
- */
+ * Content of unknown length is read into blocks of growing size; they are copied once, when the
+ * length is known and the file is closed, and each is freed as it is copied: no byte is in memory
+ * twice. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -29,9 +29,9 @@
 
 enum { INPUT_BYTES = 1 << 16, FIRST_PIECE = 1 << 16, LARGEST_PIECE = 1 << 26, MAGIC_BYTES = 6 };
 
-/* Texts pack ten to forty times smaller, tables of numbers that are much alike up to 400 times, and none that was met
- * needs a tenth of this. What unpacks to more than so many times its size, past the first bytes, was made to: zeros give
- * 1030 with the weakest packer. */
+/* Texts compress ten to forty times, tables of similar numbers up to 400 times, and no known one
+ * needs a tenth of this. Data with a larger ratio, past the first bytes, is malicious: zeros give
+ * 1030 with the weakest compressor. */
 enum { TEXT_BYTES = 1 << 30, MOST_RATIO = 900, MODEST_BYTES = 1 << 26 };
 
 static _Atomic int64_t said_limit; /* 0: nothing was said */
@@ -47,9 +47,9 @@ struct source {
     sf_loc loc;
     sf_diag *diag;
     size_t limit;  /* SIZE_MAX - 1 at most */
-    bool careful;  /* nobody said what to expect */
-    size_t packed; /* bytes that were read of what is compressed */
-    size_t total;  /* bytes in the pieces */
+    bool careful;  /* the user set no limit */
+    size_t packed; /* compressed bytes read */
+    size_t total;  /* bytes in the blocks */
     struct piece *first, *last;
     size_t head_length; /* bytes in `input` that were read to look for a magic number */
     unsigned char input[INPUT_BYTES];
@@ -89,7 +89,7 @@ void sf_file_set_limit(int64_t bytes)
     atomic_store(&said_limit, bytes > 0 ? bytes : 0);
 }
 
-/* The limit of a source for what the caller gave. */
+/* The limit of a source, from the caller's. */
 static void set_limits(struct source *source, size_t limit)
 {
     int64_t said = atomic_load(&said_limit), memory = said > 0 ? 0 : sf_machine_memory();
@@ -119,7 +119,8 @@ static sf_status read_full(struct source *source, void *to, size_t size, size_t 
     return SF_OK;
 }
 
-/* Room for at least one byte more at the end of the last piece, but one past the limit at most. */
+/* Memory for at least one byte more at the end of the last block, but one past the limit at
+ * most. */
 static sf_status make_room_for_text(struct source *source, char **room, size_t *size)
 {
     struct piece *last = source->last;
@@ -271,7 +272,7 @@ static sf_status read_gzip(struct source *source)
 #endif
 
 #ifdef SF_HAVE_LZMA
-/* xz -9 needs 65 MiB; what needs more than this is made to exhaust the machine. */
+/* xz -9 needs 65 MiB; a file that needs more than this is malicious. */
 #define XZ_MEMORY (UINT64_C(1) << 30)
 
 static void *xz_alloc(void *unused, size_t count, size_t size)
@@ -344,8 +345,8 @@ static sf_status read_xz(struct source *source)
 }
 #endif
 
-/* A file of known size goes straight into the arena. *out stays empty when there turns out to be more
- * (a file that grows, or one of /proc, which says 0): the head is then all that was read. */
+/* A file of known size goes straight into the arena. *out stays empty when there is more (a file
+ * that grows, or one of /proc, whose size is 0): the head then has all bytes read so far. */
 static sf_status read_plain(struct source *source, size_t size, sf_arena *arena, sf_str *out)
 {
     if (size > source->limit)
@@ -398,8 +399,8 @@ static void free_first_piece(struct source *source)
     source->first = next;
 }
 
-/* The arena's memory is not touched before it is written to, so at no time is there more than the content and a
- * piece. */
+/* The arena's memory is not touched before it is written to, so there is never more in memory than
+ * the content and a block. */
 static sf_str join_pieces(struct source *source, sf_arena *arena)
 {
     char *text = sf_arena_alloc(arena, source->total + 1);

@@ -45,7 +45,7 @@ static sf_status resolve_links(sf_file_writer *writer, sf_diag *diag)
         char name[SF_PATH_SIZE];
         ssize_t length = readlink(writer->path, name, sizeof name - 1);
         if (length < 0)
-            return SF_OK; /* no link, or nothing there; what is wrong shows when it is opened */
+            return SF_OK; /* no link, or no file; opening it reports errors */
         name[length] = 0;
         if (!replace_name(writer->path, name, writer->path))
             break;
@@ -54,8 +54,8 @@ static sf_status resolve_links(sf_file_writer *writer, sf_diag *diag)
     return fail_writer(writer, "cannot write", diag);
 }
 
-/* /dev/stdout may lead to a regular file, which must be neither renamed over nor cut to nothing: what
- * was printed before is in it. */
+/* /dev/stdout may lead to a regular file, which must be neither renamed over nor truncated: it has
+ * earlier output. */
 static bool is_standard(const struct stat *info, int *fd)
 {
     for (*fd = STDOUT_FILENO; *fd <= STDERR_FILENO; ++*fd) {
@@ -67,7 +67,7 @@ static bool is_standard(const struct stat *info, int *fd)
     return false;
 }
 
-/* What has no name of its own, or is no regular file, cannot be renamed over. */
+/* A file without a name of its own, or no regular file, cannot be renamed over. */
 static bool is_direct(const char *path, const struct stat *info)
 {
     return sf_str_starts(sf_str_of(path), "/dev/fd/") || sf_str_starts(sf_str_of(path), "/proc/") ||
@@ -198,7 +198,7 @@ sf_status sf_file_writer_commit(sf_file_writer *writer, sf_diag *diag)
     sf_status status = writer->status;
     if (status == SF_OK)
         status = finish_writer(writer, diag);
-    sf_file_writer_abort(writer); /* what finish has done is not undone */
+    sf_file_writer_abort(writer); /* a finished write is not undone */
     return status;
 }
 
@@ -221,7 +221,7 @@ sf_status sf_file_write(const char *path, const void *data, size_t size, sf_diag
     return sf_file_writer_commit(&writer, diag);
 }
 
-/* To open what is written directly would cut it to nothing, or end it for who reads it. */
+/* Opening a file that is written directly would truncate it, or end it for its reader. */
 sf_status sf_file_try(const char *path, sf_diag *diag)
 {
     struct stat info;

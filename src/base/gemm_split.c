@@ -10,8 +10,8 @@ static int64_t smaller_of(int64_t a, int64_t b)
 /* Below this many products a part is not worth waking a thread. */
 enum { LEAST_PRODUCTS = 1 << 17 };
 
-/* Cells of one batch such that the threads get equal numbers of cells; none where there are so many
- * batches that they can be dealt out evenly enough. */
+/* Cells of one batch such that the threads get equal numbers of cells; none if there are so many
+ * batches that they can be divided evenly enough. */
 static int64_t cells_wanted(int64_t batches, double products, int threads)
 {
     if (threads == 1 || batches >= 8 * (int64_t)threads)
@@ -35,7 +35,7 @@ sf_cut sf_cut_make(int64_t batches, int64_t m, int64_t n, int64_t k, int64_t row
     int64_t wanted = cells_wanted(batches, products, threads);
     int64_t row_units = (m - 1) / row_unit + 1, column_units = (n - 1) / column_unit + 1;
     for (int64_t rows = 1; rows <= smaller_of(wanted, row_units); rows++) {
-        /* The largest cell, and what it packs: an element costs as much as some products. */
+        /* The largest cell, and its packing: an element costs as much as some products. */
         int64_t columns = smaller_of(wanted / rows, column_units);
         double high = (double)(((row_units - 1) / rows + 1) * row_unit);
         double wide = (double)(((column_units - 1) / columns + 1) * column_unit);

@@ -1,4 +1,4 @@
-/* How a product is cut over threads: in one place for who multiplies and who says what that takes. */
+/* How a product is divided among threads: in one place for the engine and the cost model. */
 #ifndef SF_BASE_GEMM_SPLIT_H
 #define SF_BASE_GEMM_SPLIT_H
 

@@ -1,5 +1,5 @@
-/* Hashing: one 64-bit mixing step (the finaliser of MurmurHash3) and what is built on it. The result
- * depends on the values alone, never on addresses or on byte order. */
+/* Hashing: one 64-bit mixing step (the finaliser of MurmurHash3) and functions built on it. The
+ * result depends on the values alone, never on addresses or on byte order. */
 #ifndef SF_BASE_HASH_H
 #define SF_BASE_HASH_H
 

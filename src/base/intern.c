@@ -51,7 +51,7 @@ const void *sf_intern_look(const sf_interner *interner, uint64_t hash, sf_intern
     }
 }
 
-/* The length stands in front of the text, so that texts with zero bytes compare right. */
+/* The length comes before the text, so that texts with zero bytes compare right. */
 struct interned {
     size_t length;
     char text[];

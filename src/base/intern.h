@@ -1,8 +1,7 @@
-/* Interning: equal things become the same pointer, so equality is ==.
+/* Interning: equal items become the same pointer, so equality is ==.
  *
- * An interner is a hash table of pointers. It does not own what they point to and does not know what
- * it is: the caller hashes, compares and makes.
- */
+ * An interner is a hash table of pointers. It does not own the items and does not depend on their
+ * type: the caller hashes, compares and makes them. */
 #ifndef SF_BASE_INTERN_H
 #define SF_BASE_INTERN_H
 

@@ -1,5 +1,5 @@
-/* The reader. Values whose array or object is still open wait on a stack; when it closes, they move
- * to the arena in one piece. So the tree has no slack, however large the arrays. */
+/* The reader. Values whose array or object is open wait on a stack; when it closes, they move to
+ * the arena in one block. So the tree has no slack, however large the arrays. */
 #include "base/json.h"
 
 #include <math.h>
@@ -110,7 +110,7 @@ static sf_status skip_digits(parser *p, const char *what)
     return SF_OK;
 }
 
-/* What follows the digits of an integer, if anything does. */
+/* The text after the digits of an integer, if any. */
 static sf_status skip_fraction(parser *p)
 {
     if (next_is(p, '.')) {
@@ -270,7 +270,7 @@ static sf_status parse_string(parser *p, sf_json *out)
     const char *close = find_close(p);
     if (!close)
         return fail_at(p, start, "the string has no closing quote");
-    /* No escape is shorter than what it stands for. */
+    /* No escape is shorter than its character. */
     uint32_t offset = offset_in_text(p, start);
     char *memory = sf_arena_alloc(p->arena, sizeof offset + (size_t)(close - p->at) + 1);
     memcpy(memory, &offset, sizeof offset);
@@ -288,7 +288,7 @@ static uint32_t string_offset(const sf_json *string)
     return offset;
 }
 
-/* Objects past this size have an index behind their members: a hash table of member numbers, counted
+/* Objects past this size have an index after their members: a hash table of member numbers, counted
  * from 1, at most half full. */
 enum { UNINDEXED = 8 };
 
@@ -341,7 +341,7 @@ static sf_status index_members(const parser *p, const sf_json *items, size_t cou
     return SF_OK;
 }
 
-/* Moves what lies above `base` on the stack into a new array or object. */
+/* Moves the values above `base` on the stack into a new array or object. */
 static sf_status close_container(parser *p, size_t base, const char *start, sf_json *out)
 {
     size_t items = p->count - base;
@@ -378,9 +378,8 @@ static sf_status parse_key(parser *p)
     return SF_OK;
 }
 
-/* The number of items of the array whose content begins at p->at, if it is long and holds no string,
- * array or object; else 0. A guess, since the text is unchecked: what is wrong shows when it is
- * parsed. */
+/* The number of items of the array whose content begins at p->at, if it is long and holds no
+ * string, array or object; else 0. A guess, since the text is unchecked: parsing finds errors. */
 static size_t count_flat(const parser *p)
 {
     const char *close = memchr(p->at, ']', (size_t)(p->end - p->at));

@@ -1,10 +1,9 @@
 /* JSON (RFC 8259): a strict reader into a tree, and a writer.
  *
- * The reader takes what the RFC takes and nothing else, apart from a byte order mark, which it skips.
- * Beyond the RFC it refuses duplicate keys, escapes that are no Unicode character, numbers past the
- * range of a double, nesting deeper than SF_JSON_DEPTH and texts of 4 GiB or more. The tree lives in
- * the caller's arena, is never changed, and does not refer to the text.
- */
+ * The reader accepts exactly the RFC's texts, apart from a byte order mark, which it skips. Beyond
+ * the RFC it refuses duplicate keys, escapes that are no Unicode character, numbers past the range
+ * of a double, nesting deeper than SF_JSON_DEPTH and texts of 4 GiB or more. The tree lives in the
+ * caller's arena, is never changed, and does not refer to the text. */
 #ifndef SF_BASE_JSON_H
 #define SF_BASE_JSON_H
 
@@ -35,21 +34,21 @@ typedef struct sf_json {
         bool truth;
         int64_t integer;             /* exact */
         double number;               /* not exact */
-        const char *string;          /* UTF-8, zero-terminated; its offset stands in front of it */
+        const char *string;          /* UTF-8, zero-terminated; its offset comes before it */
         const struct sf_json *items; /* of an object: key, value, key, value, ..., then its index */
         uint64_t offset;             /* in the text, of an empty array or object */
     };
 } sf_json;
 
-/* Parses one value with nothing but white space around it. `file` is for messages. */
+/* Parses one value with only white space around it. `file` is for messages. */
 sf_status sf_json_parse(sf_str text, const char *file, sf_arena *arena, const sf_json **out,
                         sf_diag *diag);
 
-/* Where in the text a value stands, for messages about what it means: `text` and `file` are those it
- * was parsed from. Of an array or object, the place of what is first in it. */
+/* The place of a value in the text, for messages about its meaning: `text` and `file` are its
+ * source. Of an array or object, the place of its first item. */
 sf_loc sf_json_loc(const sf_json *value, sf_str text, const char *file);
 
-/* Reports what is wrong with a value, there. A reader has `text`, `file` and `diag`. */
+/* Reports an error in a value, at its place. A reader has `text`, `file` and `diag`. */
 #define SF_JSON_FAIL(reader, value, ...)                                                           \
     sf_fail((reader)->diag, SF_EINPUT, sf_json_loc((value), (reader)->text, (reader)->file),       \
             __VA_ARGS__)
@@ -114,7 +113,7 @@ static inline const sf_json *sf_json_value_at(const sf_json *object, size_t at)
 typedef struct sf_json_writer {
     sf_buf *buf;
     bool indent; /* a line for each item, two spaces a level; else all on one line */
-    bool any;    /* something stands in the innermost container */
+    bool any;    /* the innermost container is not empty */
     bool after_key;
     int depth, rows;
     char open[SF_JSON_DEPTH]; /* '{' or '[', 'r' for a row */

@@ -1,4 +1,4 @@
-/* What can be asked of a value, and the writer. */
+/* Queries of a value, and the writer. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void break_line(sf_json_writer *writer)
         sf_buf_puts(writer->buf, "  ");
 }
 
-/* What stands between the value before and the one to come. */
+/* The separator between the previous value and the next. */
 static void separate_items(sf_json_writer *writer)
 {
     if (writer->after_key) {
@@ -158,7 +158,7 @@ static void add_string(sf_buf *buf, sf_str text)
         text = sf_str_of("");
     sf_buf_putc(buf, '"');
     const char *end_of_text = text.at + text.length;
-    const char *plain = text.at; /* what is not yet added, and needs no change */
+    const char *plain = text.at; /* text that is not yet added, and needs no change */
     for (const char *at = text.at; at < end_of_text;) {
         unsigned char c = (unsigned char)*at;
         sf_str rest = {at, (size_t)(end_of_text - at)};

@@ -1,4 +1,4 @@
-/* Telling a listener of events (sheaf/event.h), and asking whether to go on.
+/* Sends events to a listener (sheaf/event.h), which answers whether to go on.
  *
  * Listeners run on the thread that called the library. A thread that the library starts for longer work passes its events
  * on to the thread that waits for it:
@@ -6,9 +6,8 @@
  *     the thread that waits                 a thread that works
  *     sf_relay_open(&relay, ...)
  *     starts the thread                     sf_relay_enter(&relay)
- *     sf_relay_serve(&relay), whenever      sf_tell(...) posts the event, wakes the one that waits, and
- *         it is woken                       waits for the answer
- */
+ *     sf_relay_serve(&relay), whenever      sf_tell(...) posts the event, wakes the waiting thread,
+ *         it is woken                           and waits for the answer */
 #ifndef SF_BASE_LISTEN_H
 #define SF_BASE_LISTEN_H
 
@@ -16,7 +15,7 @@
 
 #include "sheaf/event.h"
 
-/* Who listens, and what may stop the work; all may be NULL. */
+/* The listener, and an interrupt; all may be NULL. */
 typedef struct sf_audience {
     sf_listener *listener;
     void *context;
@@ -26,7 +25,7 @@ typedef struct sf_audience {
 /* Whether an event is worth making: somebody listens, or may stop the work. */
 bool sf_is_heard(const sf_audience *audience);
 
-/* Tells of the event; false to stop. */
+/* Sends the event; false to stop. */
 bool sf_tell(const sf_audience *audience, const sf_event *event);
 
 /* One event at a time. `lock` and `wake` belong to the thread that waits. */

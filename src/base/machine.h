@@ -1,4 +1,4 @@
-/* What the machine has, and its clock. */
+/* The machine's resources, and its clock. */
 #ifndef SF_BASE_MACHINE_H
 #define SF_BASE_MACHINE_H
 
@@ -11,7 +11,7 @@ int64_t sf_machine_memory(void);
 /* Seconds of a clock that never goes back, CLOCK_MONOTONIC. */
 double sf_now(void);
 
-/* Seconds that this thread has had a processor: what others took is not in it. A system call. */
+/* Seconds that this thread has had a processor, without those of others. A system call. */
 double sf_thread_time(void);
 
 #endif

@@ -11,7 +11,7 @@ struct sf_mem_header {
     struct sf_guard *guard; /* NULL once the guard has been left */
     size_t bytes;
     void (*undo)(void *memory);
-    void *raw; /* what calloc gave; the header is at the first multiple of ALIGN in it */
+    void *raw; /* the result of calloc; the header is at the first multiple of ALIGN in it */
 };
 
 enum { ALIGN = 64 };

@@ -21,8 +21,8 @@ void *sf_alloc(size_t bytes);
 /* As sf_alloc, but NULL when there is none. */
 void *sf_alloc_try(size_t bytes);
 
-/* As sf_alloc_try, but no guard frees it: for what outlives a failure, such as the diagnostic that
- * tells of it. */
+/* As sf_alloc_try, but no guard frees it: for memory that outlives a failure, such as its
+ * diagnostic. */
 void *sf_alloc_kept(size_t bytes);
 
 void sf_free(void *memory);
@@ -34,16 +34,15 @@ void sf_free(void *memory);
  *     if (setjmp(guard.target) != 0)
  *         return SF_ENOMEM;          // the guard has been left, its memory freed
  *     ... work ...
- *     sf_guard_leave(&guard);        // what was allocated stays with its owners
- */
+ *     sf_guard_leave(&guard);        // allocations stay with their owners */
 typedef struct sf_guard {
     jmp_buf target;
     struct sf_guard *outer;
     struct sf_mem_header *blocks;
 } sf_guard;
 
-/* When a guard is hit, `undo` is called for this block, before any block is freed: to take back what its making
- * changed in blocks that stay. */
+/* When a guard is hit, `undo` is called for this block, before any block is freed: to undo changes
+ * that making it caused in blocks that stay. */
 void sf_mem_undo(void *memory, void (*undo)(void *memory));
 
 void sf_guard_enter(sf_guard *guard);

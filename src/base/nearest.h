@@ -17,8 +17,8 @@ typedef struct sf_nearest {
     size_t distance; /* of it */
 } sf_nearest;
 
-/* Near is what has the same letters in another case, or is made of at most two letters put in, left out, exchanged for
- * others or for each other, but fewer than half of the letters that were written. */
+/* A near name has the same letters in another case, or is at most two insertions, deletions,
+ * replacements or transpositions away, but fewer than half of the written letters. */
 void sf_nearest_try(sf_nearest *nearest, const char *name);
 
 #endif

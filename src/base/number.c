@@ -17,7 +17,7 @@ struct decimal {
     bool negative, dropped;
 };
 
-/* 19 digits are what a uint64_t always holds. */
+/* A uint64_t holds any number of 19 digits. */
 enum { MOST_DIGITS = 19 };
 
 static int64_t read_exponent(const char *at, const char *end)
@@ -112,7 +112,7 @@ bool sf_number_int(sf_str text, int64_t *out)
     return true;
 }
 
-/* The digits and the power of ten of the first one. The point in what printf gives may be any
+/* The digits and the power of ten of the first one. The decimal point of printf may be any
  * character or several, so it is everything between the first digit and the next. */
 static int split_digits(const char *text, char *digits)
 {

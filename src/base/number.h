@@ -14,7 +14,7 @@ static inline bool sf_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* What the hexadecimal digit counts, -1 where it is none. */
+/* The value of the hexadecimal digit, -1 if it is none. */
 static inline int sf_hex_digit(char c)
 {
     if (sf_is_digit(c))

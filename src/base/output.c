@@ -16,7 +16,7 @@ sf_status sf_output_write(const sf_output *output, const sf_buf *text, sf_diag *
     return sf_fail(diag, SF_EIO, SF_NOWHERE, "the caller did not take the text");
 }
 
-/* The length of what our reports have besides text: a line end, or a code of the terminal. */
+/* The length of a control sequence of our reports: a line end, or a code of the terminal. */
 static size_t own_length(const char *at)
 {
     static const char *const codes[] = {"\n", SF_CODE_BOLD, SF_CODE_DIM, SF_CODE_PLAIN};

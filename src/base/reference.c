@@ -81,7 +81,7 @@ void sf_reference_put(const sf_reference *origin, const char *file, sf_json_writ
     sf_json_end_object(writer);
 }
 
-/* Whether the file still holds what the value is about. */
+/* Whether the file has its recorded content. */
 static bool is_still(const sf_json *value, const char *path)
 {
     sf_arena arena = {0};

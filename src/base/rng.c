@@ -75,7 +75,7 @@ static sf_status init_state(sf_rng *rng, const uint64_t *state, sf_loc loc, sf_d
     return SF_OK;
 }
 
-/* The dimension along which XLA deals out the two words of a Threefry block. */
+/* The dimension along which XLA distributes the two words of a Threefry block. */
 static int split_dimension(const int64_t *dims, int rank)
 {
     int largest = 0;

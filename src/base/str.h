@@ -35,7 +35,7 @@ static inline bool sf_str_starts(sf_str text, const char *prefix)
     return text.length >= length && (length == 0 || memcmp(text.at, prefix, length) == 0);
 }
 
-/* What ends the noun behind a count, "%d byte%s". */
+/* The plural ending of a noun after a count, "%d byte%s". */
 static inline const char *sf_plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
@@ -54,8 +54,9 @@ uint32_t sf_utf8_code(const char *at, int length);
  * malformed or a control character: of C0 or C1, or one that changes the direction of writing. */
 int sf_shown_length(sf_str text);
 
-/* Writes foreign text so that nothing of it moves a cursor or hides: what cannot be shown becomes "\x1b", byte by byte.
- * As snprintf: returns the length that all of it has, and writes as much as there is room for. */
+/* Writes foreign text so that no part of it moves a cursor or is invisible: unprintable characters
+ * become "\x1b", byte by byte. As snprintf: returns the full length, and writes as much as there is
+ * room for. */
 size_t sf_show_text(sf_str text, char *out, size_t size);
 
 /* The arguments of "%.*s", for messages: cut off after 1000 bytes. */

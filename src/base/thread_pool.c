@@ -16,8 +16,8 @@
 
 #include "base/mem.h"
 
-/* Turns of the waiting loop, tens of microseconds: longer than the gap between two kernels, shorter
- * than anyone would notice on an idle machine. */
+/* Iterations of the waiting loop, tens of microseconds: longer than the gap between two kernels,
+ * and negligible on an idle machine. */
 enum { SPINS = 4000, MOST_THREADS = 4096, PARTS_BITS = 16, SIMPLE_GRAIN = 1 << 13 };
 
 typedef struct worker {
@@ -79,9 +79,10 @@ static void run_work_part(sf_threads *pool, int part, int parts)
 }
 
 /* Waits for a job other than `seen`. The order of "I sleep" and a second look at the word here, and
- * of the word and a look for sleepers in announce(), is what keeps a wake-up from being lost. Whoever
- * writes before he looks does so by an exchange or an addition. A sequentially consistent store would
- * do by the language, but emulators of weakly ordered processors are known to let the look pass it. */
+ * of the word and a look for sleepers in announce(), is what keeps a wake-up from being lost. A
+ * thread that writes before it reads does so by an exchange or an addition. A sequentially
+ * consistent store would be enough by the language, but emulators of weakly ordered processors are
+ * known to let the read pass it. */
 static uint64_t next_job(sf_threads *pool, uint64_t seen)
 {
     uint64_t job;
@@ -100,7 +101,7 @@ static uint64_t next_job(sf_threads *pool, uint64_t seen)
     return job;
 }
 
-/* Numbers grow, so what is claimed for this job or a later one is not to be had. */
+/* Numbers grow, so a part that is claimed for this job or a later one is not available. */
 static bool claim_part(worker *owner, uint64_t job)
 {
     uint64_t number = job >> PARTS_BITS, last = atomic_load(&owner->claimed);
@@ -140,7 +141,7 @@ static uint64_t announce_work(sf_threads *pool, int parts)
     return job;
 }
 
-/* Does what nobody has begun. */
+/* Does the parts that no thread has begun. */
 static void do_parts_left(sf_threads *pool, uint64_t job, int parts)
 {
     for (int p = 1; p < parts; p++)
@@ -245,7 +246,7 @@ sf_threads *sf_threads_new(int count)
         count = processors;
     if (count > MOST_THREADS)
         return NULL;
-    /* Kept: a guard that is left by a failure must not free what the threads look at. */
+    /* Kept: a guard that is left by a failure must not free memory that the threads read. */
     sf_threads *pool = sf_alloc_kept(sizeof *pool);
     worker *workers = sf_alloc_kept((size_t)count * sizeof *workers);
     if (!pool || !workers) {

@@ -19,7 +19,7 @@ typedef struct sf_lane_job {
     void *context;
     uint32_t nafter;
     struct sf_lane_job **after; /* that have been started before */
-    struct sf_lane_job *next;   /* in the lane; set by sf_lanes_start, as is what follows */
+    struct sf_lane_job *next; /* in the lane; set by sf_lanes_start, as are the following fields */
     bool done;
 } sf_lane_job;
 

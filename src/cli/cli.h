@@ -1,12 +1,10 @@
-/* The command line: what its commands share.
+/* The command line: common to its commands.
  *
  * A command is a function from its arguments to an exit code; argv[0] is the name of the command.
- * Results go to standard output, messages to standard error. A command is thin: what it can do, a C
- * program can do through include/sheaf.
+ * Results go to standard output, messages to standard error. A command is thin: a C program can do
+ * the same through include/sheaf.
  *
- * Exit codes: 0 for good, 1 for something found wrong or failed, 2 for a command line that is
- * wrong.
- */
+ * Exit codes: 0 for success, 1 for a failure or a mismatch, 2 for an invalid command line. */
 #ifndef SF_CLI_CLI_H
 #define SF_CLI_CLI_H
 
@@ -38,11 +36,11 @@ int sf_cli_tune(int argc, char **argv);
 int sf_cli_verify(int argc, char **argv);
 int sf_cli_version(int argc, char **argv);
 
-/* What an option takes, and what it is put into. */
+/* The kind of an option's value, and its destination. */
 typedef enum sf_cli_kind {
     SF_CLI_FLAG,   /* bool, set to true */
     SF_CLI_TEXT,   /* const char *, a view of argv */
-    SF_CLI_LIST,   /* sf_cli_list: may be given again and again */
+    SF_CLI_LIST,   /* sf_cli_list: may be repeated */
     SF_CLI_MAYBE,  /* the same, given as --name=VALUE; "" without a value */
     SF_CLI_COUNT,  /* int64_t, not negative */
     SF_CLI_INT,    /* int64_t */
@@ -81,7 +79,7 @@ typedef struct sf_cli_script {
     int ranks; /* or 0 */
 } sf_cli_script;
 
-/* What commands that make a plan have in common. */
+/* Common to commands that make a plan. */
 typedef struct sf_cli_making {
     sf_plan_spec spec;
     const char *micro_batches, *output;
@@ -93,11 +91,11 @@ typedef struct sf_cli_making {
 
 typedef struct sf_cli_command {
     const char *name;
-    const char *synopsis; /* what follows the name: "STEP [-o FILE]" */
+    const char *synopsis; /* after the name: "STEP [-o FILE]" */
     const char *about;    /* a paragraph for --help */
-    const char *operand;  /* what the one operand is called; NULL for a command that takes none */
+    const char *operand;  /* the name of the one operand; NULL for a command without operands */
     bool optional;        /* the operand may be left out; it then stays as it is */
-    const char *second;   /* what a second operand is called, or NULL */
+    const char *second;   /* the name of a second operand, or NULL */
     bool second_optional;
     const char **second_into;
     const sf_cli_option *options;
@@ -106,18 +104,18 @@ typedef struct sf_cli_command {
     sf_cli_making *making; /* and those of commands that make a plan (cli_spec.c) */
 } sf_cli_command;
 
-/* Parses the arguments. True to go on, with *operand set where the command has one; false when
- * *exit_code is the answer, because --help was asked for or something is wrong with the arguments.
- */
+/* Parses the arguments. True to go on, with *operand set if the command has one; false when
+ * *exit_code is the result, because of --help or an error in the arguments. */
 bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const char **operand,
                   int *exit_code);
 
-/* Completes making->spec, and the script, from options that were parsed; `ranks` 0: not said. False where one of them is wrong:
- * *exit_code is then the answer. */
+/* Completes making->spec, and the script, from parsed options; `ranks` 0: not given. False if one
+ * of them is invalid: *exit_code is then the result. */
 bool sf_cli_read_spec(sf_cli_making *making, const char *command, int64_t ranks, int *exit_code);
 
-/* Before something is said of a wrong command line: of processes that mpirun started, which make the same
- * mistake, one speaks. It is asked before they end, because launchers end all when one does. */
+/* Whether this process prints errors in the command line: of processes that mpirun started, which
+ * make the same mistake, one does. It is called before they end, because launchers end all when one
+ * does. */
 bool sf_cli_speaks(void);
 
 /* "sheaf COMMAND: TEXT" and where to find help, on standard error. Returns SF_EXIT_USAGE. */
@@ -137,32 +135,33 @@ typedef struct sf_cli_split {
     sf_load_options load;
     int64_t ranks;      /* how many the plan must be for; 0: any */
     const char *passes; /* in place of those of the plan; NULL: those */
-    int64_t memory;     /* of a device, for these; 0: what it has */
+    int64_t memory;     /* of a device, for these; 0: its own */
     double limit;       /* as of sf_train */
     sf_cli_script
         script; /* a schedule that makes the plan, in place of a file; its ranks are those above */
 } sf_cli_split;
 
-/* Reads and checks them; *plan is NULL where there is none. Processes that mpirun started must have a
- * plan, and they do this together: what one cannot read nobody runs, and it is said once. The caller frees
- * both, also after a failure. */
+/* Reads and checks them; *plan is NULL if there is none. Processes that mpirun started must have a
+ * plan, and they do this together: if one cannot read its files none runs, and one message is
+ * printed. The caller frees both, also after a failure. */
 sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan);
 
-/* What --passes is, in the help of commands that have it. */
+/* The help of --passes. */
 #define SF_CLI_PASSES                                                                              \
     "rewrite programs by these passes, as in fsdp,prefetch,unshard, or none, in place of the "     \
     "plan's passes; sheaf passes lists them"
 
-/* Whether what --schedule names is one: its name ends in .lua. */
+/* Whether --schedule names a script: its name ends in .lua. */
 bool sf_cli_is_script(const char *schedule);
 
-/* Says on standard error what else it was taken for: a name, or a file with a table. NULL: nothing. */
+/* Prints on standard error the other meanings of --schedule: a name, or a file with a table. NULL:
+ * nothing. */
 void sf_cli_say_schedule(const char *schedule);
 
-/* How many ranks a schedule is told of: those that are said or, under mpirun, as many as it started. */
+/* The number of ranks for a schedule: the option or, under mpirun, as many as it started. */
 int sf_cli_script_ranks(int64_t said);
 
-/* What --schedule is, in the help of commands that run a step. */
+/* The help of --schedule, in commands that run a step. */
 #define SF_CLI_SCHEDULE                                                                            \
     "run the schedule in this Lua program and split the step as it says, in place of a plan"
 
@@ -170,11 +169,12 @@ int sf_cli_script_ranks(int64_t said);
 sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, sf_diag *diag,
                             sf_primitives **out);
 
-/* A plan names the file of its step. SF_EUSAGE, with what to do, where one is to be written and a schedule has made another step. */
+/* A plan names the file of its step. SF_EUSAGE, with a remedy, if a plan should be written and a
+ * schedule has made another step. */
 sf_status sf_cli_check_unchanged(const sf_graph *step, const sf_graph *made, const char *output,
                                  sf_diag *diag);
 
-/* Says what a schedule costs: the plan that was found with it against that without. */
+/* Prints the cost of a schedule: the plan with it against the one without. */
 void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
 
 #define SF_CLI_DEVICE_MEMORY                                                                       \
@@ -213,12 +213,13 @@ sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load
 sf_status sf_cli_open_cluster(const char *name, const char *measured, sf_diag *diag,
                               sf_cluster **out);
 
-/* A plan that is priced, as commands take it: its step and its cluster are those that it was made for, unless said. */
+/* A plan to be simulated, for commands: its step and its cluster are those that it was made for,
+ * unless options replace them. */
 typedef struct sf_cli_pricing {
     const char *plan, *step, *cluster; /* step, cluster: NULL unless said */
     const char *measured;              /* a timeline of a run, that costs go by; NULL: none */
     const char *passes;                /* in place of those of the plan; NULL: those */
-    int64_t memory;                    /* of a device, for these; 0: what it has */
+    int64_t memory;                    /* of a device, for these; 0: its own */
     sf_load_options load;
 } sf_cli_pricing;
 typedef struct sf_cli_priced {
@@ -235,8 +236,8 @@ void sf_cli_close_priced(sf_cli_priced *priced);
 enum { SF_CLI_SHOWN = 1000 };
 const char *sf_cli_shown(const char *text, char out[SF_CLI_SHOWN]);
 
-/* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
- * follow; "12.3 GFLOP". Bytes and seconds: base/units.h. */
+/* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", before the counted
+ * noun; "12.3 GFLOP". Bytes and seconds: base/units.h. */
 enum { SF_CLI_UNITS = 32 };
 const char *sf_cli_count(double value, char text[SF_CLI_UNITS]);
 const char *sf_cli_flops(double value, char text[SF_CLI_UNITS]);

@@ -1,4 +1,4 @@
-/* What --help prints. */
+/* The output of --help. */
 #include <stdio.h>
 #include <string.h>
 

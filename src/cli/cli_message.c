@@ -50,7 +50,8 @@ int sf_cli_misuse(const char *command, const char *format, ...)
     return SF_EXIT_USAGE;
 }
 
-/* The option whose name, as the library writes it, `text` begins with: with _ for -, and nothing else behind it. */
+/* The option whose name, as the library writes it, `text` begins with: with _ for -, and nothing
+ * after it. */
 static const sf_cli_spec *option_at(const char *text, size_t *length)
 {
     char name[32];

@@ -12,7 +12,7 @@ sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load
     sf_plan_origin origin = {.size = sizeof origin};
     sf_status status = sf_plan_load_step(plan, given, load, diag, out);
     if (status != SF_OK && !given && strcmp(plan, "-") != 0 &&
-        sf_plan_origin_of(plan, NULL, &origin) == SF_OK) /* else it is the plan that is wrong */
+        sf_plan_origin_of(plan, NULL, &origin) == SF_OK) /* else the plan has the error */
         sf_hint(diag, "%s was made from this step; STEP or --step names where it is now", plan);
     return status;
 }
@@ -159,7 +159,7 @@ sf_status sf_cli_open_priced(const sf_cli_pricing *pricing, sf_diag *diag, sf_cl
     SF_TRY(open_cluster(pricing, out->plan, origin.cluster, diag, &out->cluster));
     const char *passes = pricing->passes;
     if (!passes && pricing->measured && *sf_plan_passes_of(out->plan))
-        passes = sf_plan_passes_of(out->plan); /* they go by what was measured, too */
+        passes = sf_plan_passes_of(out->plan); /* they use the measurements, too */
     return passes ? sf_plan_use_passes(out->plan, passes, out->cluster, pricing->memory, diag)
                   : SF_OK;
 }

@@ -42,7 +42,7 @@ static void make_syntax(const sf_cli_command *command, const sf_cli_table *table
 {
     *syntax = (struct syntax){0};
     char *at = syntax->letters;
-    *at++ = ':'; /* getopt then tells a missing value from an unknown option */
+    *at++ = ':'; /* getopt then distinguishes a missing value from an unknown option */
     for (int i = 0; i < table->count; i++) {
         const sf_cli_spec *spec = sf_cli_spec_of(table->options[i].id);
         char letter = sf_cli_letter(command, spec);
@@ -101,7 +101,7 @@ static bool parse_number(const char *text, double *out)
     return true;
 }
 
-/* NULL when the value was taken, else what it should have been. */
+/* NULL when the value was taken, else a description of valid ones. */
 static const char *take(const sf_cli_option *option, const char *value)
 {
     sf_cli_kind kind = sf_cli_spec_of(option->id)->kind;
@@ -145,7 +145,7 @@ static const char *take(const sf_cli_option *option, const char *value)
     return NULL;
 }
 
-/* What getopt_long found; letters that have no option here never come back from it. */
+/* The option of getopt_long's result; it never returns letters without an option here. */
 static const sf_cli_option *find(const sf_cli_table *table, int code)
 {
     for (int i = 0; i < table->count; i++)
@@ -179,7 +179,7 @@ static int unknown_option(const sf_cli_command *command, const sf_cli_table *tab
                         : sf_cli_misuse(command->name, "unknown option: %s", argument);
 }
 
-/* What getopt stumbled over: a letter, or else the whole argument. */
+/* The argument that getopt rejected: a letter, or else the whole argument. */
 static int bad_option(const sf_cli_command *command, const char *what, char **argv)
 {
     if (optopt > 0 && optopt < FIRST_LONG)
@@ -268,7 +268,7 @@ bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const ch
     if (!take_operands(command, argc - optind, argv + optind, operand, exit_code))
         return false;
     sf_limit_input(table.input);
-    /* In sf_load_options 0 stands for the default. */
+    /* In sf_load_options 0 means the default. */
     if (command->load && table.unroll >= 0)
         command->load->unroll = table.unroll == 0 ? -1 : table.unroll;
     return true;

@@ -1,4 +1,5 @@
-/* Options: the table of all, and those of one command. What parsing, help and completion share. */
+/* Options: the table of all, and those of one command. Parsing, help and shell completion share
+ * them. */
 #ifndef SF_CLI_CLI_OPTIONS_H
 #define SF_CLI_CLI_OPTIONS_H
 
@@ -9,14 +10,14 @@ typedef struct sf_cli_spec {
     const char *name; /* without the dashes */
     char letter;      /* or 0 */
     sf_cli_kind kind;
-    const char *value; /* what its value is called in the help; NULL for a flag */
+    const char *value; /* the name of its value in the help; NULL for a flag */
 } sf_cli_spec;
 
 const sf_cli_spec *sf_cli_spec_of(sf_cli_id id);
 
 enum { SF_CLI_MOST_OPTIONS = 48 };
 
-/* The options of a command with what all commands share behind them. */
+/* The options of a command, followed by those of all commands. */
 typedef struct sf_cli_table {
     int count;
     sf_cli_option options[SF_CLI_MOST_OPTIONS];
@@ -28,7 +29,7 @@ typedef struct sf_cli_table {
  * last version. */
 char sf_cli_letter(const sf_cli_command *command, const sf_cli_spec *spec);
 
-/* What a letter stood for in a command of the last version, where that was another option; else NULL. */
+/* The option of a letter in the last version's command, if that was another option; else NULL. */
 const sf_cli_spec *sf_cli_former(const sf_cli_command *command, int letter);
 
 void sf_cli_add_option(sf_cli_table *table, const sf_cli_option *option);
@@ -40,11 +41,11 @@ void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table);
 
 void sf_cli_print_help(const sf_cli_command *command, const sf_cli_table *table);
 
-/* Where set, commands do not run: their options are told to this function. */
+/* If set, commands do not run: their options are passed to this function. */
 typedef void sf_cli_lister(const sf_cli_command *command, const sf_cli_table *table);
 extern sf_cli_lister *sf_cli_list_options;
 
-/* Tells it of all commands; NULL: prints their names, with a space between them. */
+/* Calls it for all commands; NULL: prints their names, with a space between them. */
 typedef void sf_cli_listing(sf_cli_lister *lister);
 int sf_cli_completion(int argc, char **argv, sf_cli_listing *list_commands);
 

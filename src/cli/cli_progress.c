@@ -1,4 +1,4 @@
-/* What commands that make steps, run and train, say of them for machines. */
+/* JSON about the steps of the commands run and train. */
 #include "cli/cli_progress.h"
 
 #include <stdio.h>

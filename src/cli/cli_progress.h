@@ -1,4 +1,4 @@
-/* What commands that make steps say of them for machines: members of one object. */
+/* JSON about the steps of a run: members of one object. */
 #ifndef SF_CLI_CLI_PROGRESS_H
 #define SF_CLI_CLI_PROGRESS_H
 
@@ -12,7 +12,7 @@ typedef struct sf_cli_progress {
 } sf_cli_progress;
 void sf_cli_keep_progress(sf_cli_progress *kept, const sf_train_progress *how);
 
-/* What does not change from step to step. */
+/* The members that do not change from step to step. */
 void sf_cli_put_progress(sf_json_writer *json, const sf_train_progress *how);
 
 /* Tokens or samples, and operations, in a second. */

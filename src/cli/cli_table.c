@@ -1,4 +1,4 @@
-/* The table of all options, and that of a command: it is parsed, printed by --help and told to completion. */
+/* The table of all options, and that of a command: for parsing, --help and shell completion. */
 #include <string.h>
 
 #include "cli/cli_options.h"
@@ -21,8 +21,8 @@ enum {
     LETTERS
 };
 
-/* Letters that were those of other options up to version 0.1.0: who uses them is told, and nothing is done that they did
- * not mean. For one version; then these are as free as others. */
+/* Letters that had other options up to version 0.1.0: their use is an error with a message, so that
+ * no unintended option applies. For one version; then these are as free as others. */
 static const struct former {
     const char *command;
     char letter;

@@ -1,4 +1,4 @@
-/* sheaf cache: what is kept between runs. */
+/* sheaf cache: the files that are kept between runs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* sheaf cluster: what a cluster is, as text or as the JSON to start one's own from. */
+/* sheaf cluster: describes a cluster, as text or as JSON for changes. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,15 +1,15 @@
-/* sheaf completion: a script that makes a shell complete command lines, written from the table of options.
+/* sheaf completion: a script that makes a shell complete command lines, written from the table of
+ * options.
  *
- * Every command is asked for its options as --help has them (cli/cli_options.h). What a value completes to follows from the
- * word that the help has for it, which is the same everywhere.
- */
+ * Every command lists its options as for --help (cli/cli_options.h). The candidates of a value
+ * follow from its name in the help, which is the same everywhere. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli_options.h"
 #include "cluster/device_library.h"
 
-/* What a value, or an operand, is. */
+/* The kind of a value, or of an operand. */
 enum { NOTHING, FILES, FOLDERS, WORDS, WORDS_OR_FILES };
 
 static const struct meaning {

@@ -4,7 +4,7 @@
 #include "base/diag.h"
 #include "cli/cli.h"
 
-/* Of a schedule, what it replaces counts. */
+/* With a schedule, the step has its replacements. */
 static sf_status convert(const char *from, const sf_load_options *load, const sf_cli_script *script,
                          const char *to, sf_diag *diag)
 {

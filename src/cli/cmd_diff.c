@@ -1,4 +1,4 @@
-/* sheaf diff: in what two plans differ. */
+/* sheaf diff: the differences between two plans. */
 #include <unistd.h>
 
 #include "base/diag.h"

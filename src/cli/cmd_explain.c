@@ -1,4 +1,4 @@
-/* sheaf explain: what a plan costs, where, and why. */
+/* sheaf explain: the costs of a plan, their places and reasons. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -6,7 +6,7 @@
 
 struct job {
     const char *cluster;  /* whose costs passes go by, */
-    const char *measured; /* with what a run took there */
+    const char *measured; /* with the times of a run there */
     const char *step;
     sf_load_options load;
     sf_cli_making making;

@@ -29,7 +29,8 @@ static bool print_progress(void *context, const sf_event *event)
     return true;
 }
 
-/* What the schedule costs is known from a second search, without it. The step becomes the one that it makes. */
+/* The cost of the schedule is known from a second search, without it. The step becomes that of the
+ * schedule. */
 static sf_status search_with_script(struct job *job, const sf_graph **step, sf_diag *diag,
                                     sf_primitives **kept, sf_plan **out)
 {
@@ -90,8 +91,8 @@ static sf_status plan(struct job *job, sf_diag *diag)
     return status;
 }
 
-/* A search makes graphs and programs and lets them go, hundreds of times. What is freed stays with the process: pages that go back to the
- * system have to be asked for, and cleared, again. */
+/* A search makes graphs and programs and frees them, hundreds of times. Freed memory stays with the
+ * process: pages that go back to the system must be requested, and cleared, each time. */
 static void keep_what_is_freed(void)
 {
 #ifdef __GLIBC__
@@ -147,7 +148,7 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (threads > INT_MAX)
         return sf_cli_misuse("plan", "--threads is too large");
-    /* In sf_plan_options 0 stands for the default. */
+    /* In sf_plan_options 0 means the default. */
     job.plan.margin = job.plan.margin > 0 ? job.plan.margin : -1;
     job.plan.level = (int)level;
     job.plan.threads = (int)threads;

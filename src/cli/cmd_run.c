@@ -78,7 +78,7 @@ static double find_waited(const struct job *job)
     return job->steps > 1 ? job->waited / (double)(job->steps - 1) : job->last.at.waited;
 }
 
-/* What is drawn beside a step is waited for where that takes longer than the step. */
+/* A step waits for inputs that are drawn concurrently if that takes longer than the step before. */
 static void print_waited(double seconds, double waited)
 {
     enum { PERCENT = 5 };
@@ -130,7 +130,7 @@ static sf_status print_run_json(void *context)
 
 static sf_status print_run(struct job *job, sf_diag *diag)
 {
-    if (job->json && job->steps > 0) /* of several processes, one was told */
+    if (job->json && job->steps > 0) /* of several processes, one receives the events */
         return sf_guarded(print_run_json, job, diag);
     if (!job->json)
         print_end(job);

@@ -1,4 +1,4 @@
-/* sheaf show: what a step is and what it costs; sheaf show --ops: which ops there are. */
+/* sheaf show: describes a step and its costs; sheaf show --ops: lists the ops. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +35,7 @@ static sf_status show_step(const char *file, const sf_load_options *load,
     return status;
 }
 
-/* `--ops` stands instead of a step, so it is found before the operand is asked for; but not before
- * somebody who asks for help is given it. */
+/* `--ops` replaces the step, so it is looked for before the operand; but --help comes first. */
 static bool is_ops(int argc, char **argv)
 {
     bool ops = false;

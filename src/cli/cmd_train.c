@@ -1,4 +1,4 @@
-/* sheaf train: runs a step again and again, and tells how it goes. */
+/* sheaf train: runs a step repeatedly, and prints its progress. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -13,10 +13,10 @@
 #include "cli/cli.h"
 #include "cli/cli_progress.h"
 
-/* The signal that asked to stop, or 0. */
+/* The signal that interrupted the run, or 0. */
 static volatile sig_atomic_t interrupted;
 
-/* Whether this process tells how it goes: of several, the one that is told. */
+/* Whether this process prints progress: of several, the one that receives the events. */
 static volatile sig_atomic_t speaks;
 
 /* Whether this process is one of several that mpirun started. */

@@ -141,7 +141,8 @@ static void name_step(const char *plan, char *out, size_t size)
     snprintf(out, size, "%.*s.stablehlo.mlir", (int)(length - end), plan);
 }
 
-/* A plan names the file of its step. Where the best setting replaces ops, that is written, and the plan is of what is read of it. */
+/* A plan names the file of its step. If the best setting replaces ops, that step is written, and
+ * the plan is of the written step. */
 static sf_status save_step(const char *plan, const sf_graph *made, sf_diag *diag, sf_graph **out)
 {
     char path[SF_PATH_SIZE], shown[SF_CLI_SHOWN];

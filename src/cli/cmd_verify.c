@@ -422,7 +422,7 @@ int sf_cli_verify(int argc, char **argv)
         return sf_cli_misuse("verify", "with a --plan there is at least one of --steps");
     if (steps > INT_MAX)
         return sf_cli_misuse("verify", "--steps is too large");
-    /* In sf_verify_options 0 stands for the default. */
+    /* In sf_verify_options 0 means the default. */
     job.options.steps = steps < 0 ? 0 : steps == 0 ? -1 : (int)steps;
     if (threads > INT_MAX)
         return sf_cli_misuse("verify", "--threads is too large");

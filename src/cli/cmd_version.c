@@ -1,4 +1,4 @@
-/* sheaf version: what this build is. */
+/* sheaf version: describes this build. */
 #include <stdio.h>
 
 #include "cli/cli.h"

@@ -128,8 +128,8 @@ static int dispatch(int argc, char **argv)
     return unknown(argv[1]);
 }
 
-/* A standard stream that is closed would lend its number to the next file that is opened. One that
- * can only be used the wrong way round stands in, so that using it stays an error. */
+/* A standard stream that is closed would give its number to the next file that is opened. One with
+ * the wrong direction replaces it, so that using it stays an error. */
 static void fill_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -149,8 +149,8 @@ static int flush_output(int exit_code)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    /* A reader who went away, as `head` does, does not need to be told: the signal ends the program
-     * in silence, also where whoever started it had the signal ignored. */
+    /* A reader that went away, as `head` does, needs no message: the signal ends the program
+     * silently, also if the parent process ignored the signal. */
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of the write, which is said */
     return flush_output(dispatch(argc, argv));

@@ -9,7 +9,7 @@ void sf_cluster_free(sf_cluster *cluster)
 {
     if (!cluster)
         return;
-    sf_arena arena = cluster->arena; /* the cluster itself stands in it */
+    sf_arena arena = cluster->arena; /* the cluster itself is in it */
     sf_arena_free(&arena);
 }
 

@@ -1,25 +1,24 @@
-/* The cluster: devices, how fast they are, and what connects them.
+/* The cluster: devices, their speed, and their links.
  *
- * Devices are numbered node after node. Three levels of links connect them: those inside of a node, the
- * network between nodes, and, where nodes stand in racks, the links between racks.
+ * Devices are numbered node after node. Three levels of links connect them: those inside of a node,
+ * the network between nodes, and, if nodes are in racks, the links between racks.
  *
  *     racks        +------ uplink ------+        level 2
  *     nodes     +--network--+  +--network--+     level 1
  *     devices   0 1 2 3   4 5 6 7   8 9 ...      level 0, `inside`
  *
  * A link is described from the point of view of one device: the latency of a message, the bytes per
- * second that the device can send over it (as many can arrive meanwhile), and how many devices can do so
- * at full speed together: NICs are lanes that the devices of a node share, a bus is one lane, a switch has
- * a lane for everyone. Without a switch the links of a device go to the others of its node, and what it can
- * send to one of them is less than what it can send to all.
+ * second that the device can send over it (as many can arrive meanwhile), and how many devices can
+ * do so at full speed together: NICs are lanes that the devices of a node share, a bus is one lane,
+ * a switch has a lane for everyone. Without a switch the links of a device go to the others of its
+ * node, and its bandwidth to one of them is less than that to all.
  *
  * Nodes may differ from each other, in devices and in links; the devices of one node are of one kind. A
  * cluster is written by hand, or taken from the library (named test beds, and shorthands such as
  * "2x8xV100"), or measured by `sheaf calibrate`. A measured one has curves, which count instead of the
  * formulas (cluster/cost_model.h). Units are bytes, seconds and operations throughout.
  *
- * Everything lives in the cluster's arena and does not change once it is made.
- */
+ * Everything lives in the cluster's arena and does not change once it is made. */
 #ifndef SF_CLUSTER_CLUSTER_H
 #define SF_CLUSTER_CLUSTER_H
 
@@ -77,22 +76,22 @@ typedef struct sf_link {
 typedef struct sf_nodes {
     int count, devices;           /* nodes, and devices in each of them; at least 1 */
     int kind;                     /* of the devices: index into the cluster's */
-    sf_link inside;               /* lanes: of a node, for what stays inside of it */
-    sf_link network;              /* lanes: of a node, for what leaves it */
+    sf_link inside;               /* lanes: of a node, for traffic inside of it */
+    sf_link network;              /* lanes: of a node, for traffic that leaves it */
     int first_node, first_device; /* numbers of the first ones, set by sf_cluster_finish */
 } sf_nodes;
 
 enum { SF_LEVELS = 3, SF_MAX_DEVICES = 1 << 20, SF_MAX_MEASURED = 1024 };
 
-/* How long a collective took in groups of one shape, all groups at the same time. The curve is over the
- * bytes that sf_costs_collective is asked for. */
+/* The time of a collective in groups of one shape, all groups at the same time. The curve is over
+ * the bytes of sf_costs_collective. */
 typedef struct sf_measured {
     sf_collective kind;
     int shape[SF_LEVELS]; /* members in a node, nodes in a rack, racks */
     sf_curve curve;
 } sf_measured;
 
-/* What an op took in a run. The key is of what it does (sim/instruction_work.h). */
+/* The measured time of an op. The key identifies its work (sim/instruction_work.h). */
 typedef struct sf_seen_op {
     uint64_t key;
     double seconds;
@@ -109,7 +108,7 @@ struct sf_cluster {
     int nruns;
     sf_nodes *nodes; /* `nruns` runs of equal nodes */
     int rack_nodes;  /* nodes in a rack; 0: there are no racks */
-    sf_link uplink;  /* lanes: of a rack, for what leaves it; only with racks */
+    sf_link uplink;  /* lanes: of a rack, for traffic that leaves it; only with racks */
     int nmeasured;
     sf_measured *measured;
     int nseen;
@@ -133,15 +132,17 @@ sf_device_place sf_cluster_place(const sf_cluster *cluster, int device);
 
 /* A cluster of the library by its name, or from a shorthand,
  *
- *     [NODES x] DEVICES x KIND [@ [NICS x] GIGABITS G]    8xH100  2x8xV100  4x8xH100@400G  8x1xV100S@2x25G
+ *     [NODES x] DEVICES x KIND [@ [NICS x] GIGABITS G]    8xH100  2x8xV100  4x8xH100@400G
+ *                                                         8x1xV100S@2x25G
  *
- * without spaces; there is one node unless said. Several of these with + between them stand side by side: 8xA100+8xV100. The kind is a row of the library (cluster/device_library.h) or the beginning of one; it brings
- * the links with it, and what follows @ replaces the network's NICs, whose number is 1 where it is left
- * out. SF_EUSAGE names what there is. */
+ * without spaces; the default is one node. Several of these are joined by +: 8xA100+8xV100. The
+ * kind is a row of the library (cluster/device_library.h) or the beginning of one; it has the
+ * links, and the part after @ replaces the network's NICs (default: 1). The message of SF_EUSAGE
+ * lists valid names. */
 sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out);
 
-/* JSON (docs/reference/cluster.md). Reading is strict: what is unknown, missing or out of range is an error at its
- * place. What was written reads back as the same. */
+/* JSON (docs/reference/cluster.md). Reading is strict: an unknown, missing or out-of-range item is
+ * an error at its place. A written cluster reads back as the same. */
 sf_status sf_cluster_read(sf_str text, const char *file, sf_diag *diag, sf_cluster **out);
 void sf_cluster_write(const sf_cluster *cluster, sf_buf *out);
 

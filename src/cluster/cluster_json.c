@@ -1,5 +1,5 @@
-/* The cluster as a file. Both directions walk the same few kinds of objects; reading refuses what it does
- * not know, so that a misspelt key is found. */
+/* The cluster as a file. Both directions walk the same few kinds of objects; reading refuses
+ * unknown keys, so that a misspelt key is found. */
 #include <string.h>
 
 #include "base/json.h"

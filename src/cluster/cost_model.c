@@ -218,7 +218,7 @@ static double product_seconds(const sf_device_kind *kind, const sf_effort *effor
     return kind->ramp + effort->flops / (kind->product_share * kind->flops[math]);
 }
 
-/* How much longer it takes than if all threads, which is what was measured, had an equal part in it. */
+/* The ratio of its time to that with an equal part for all threads, which was measured. */
 static double idle_factor(const sf_device_kind *kind, const sf_effort *effort)
 {
     if (effort->shares <= 0 || kind->threads <= 0)
@@ -254,7 +254,7 @@ bool sf_costs_sees_near(const sf_costs *costs)
     return false;
 }
 
-/* What the op's bytes take less than if all of them were far. */
+/* The time that the op saves because some of its bytes are near. */
 static double near_saving(const sf_device_kind *kind, const sf_effort *effort)
 {
     const sf_curve *paces = &kind->paces;
@@ -267,14 +267,14 @@ static double near_saving(const sf_device_kind *kind, const sf_effort *effort)
     return saving;
 }
 
-/* What follows a product begins when that is done: its bytes are waited for, as those of a loop. */
+/* An epilogue begins when the product is done: its bytes take time, as those of a loop. */
 static double after_seconds(const sf_device_kind *kind, const sf_effort *effort, double memory)
 {
     bool in_turns = kind->loops.count > 0 && effort->bytes > 0;
     return in_turns ? memory * effort->after / effort->bytes : 0;
 }
 
-/* Of the time of a product whose operands are far, that which is multiplying: at least. */
+/* The least share of arithmetic in the time of a product with far operands. */
 #define LEAST_PRODUCT 0.5
 
 static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
@@ -316,7 +316,7 @@ static double gpu_passes(const sf_device_kind *kind, const sf_effort *effort)
     return passes_seconds(kind, effort, effort->flops);
 }
 
-/* Both at the same time, and what is near saves nothing of what is computed. */
+/* Both at the same time, and near data does not shorten compute. */
 static double gpu_seconds(const sf_device_kind *kind, const sf_effort *effort)
 {
     const sf_curve *curve = &kind->gpu->memory[effort->touch];

@@ -55,7 +55,7 @@ static bool is_looked_at(const layer *on, int rank)
     return rank / stride % on->costs->sizes[on->axis] == on->at;
 }
 
-/* What leaves a rack has passed the network of its node, so it is no faster than that. */
+/* Traffic that leaves a rack has passed the network of its node, so it is no faster than that. */
 static void describe_nodes(layer *on, int first)
 {
     const sf_cluster *cluster = on->cluster;
@@ -93,7 +93,7 @@ static void describe_nodes(layer *on, int first)
     }
 }
 
-/* What is known of one level of a group while its members are counted. */
+/* One level of a group while its members are counted. */
 typedef struct survey {
     bool spanned;
     double latency, own, together;
@@ -115,7 +115,7 @@ static void count_members(survey *s, int members)
     s->most = members > s->most ? members : s->most;
 }
 
-/* What a group has in one rack. */
+/* The part of a group in one rack. */
 typedef struct rack {
     int members, nodes;
     double latency, own; /* on level 2 */

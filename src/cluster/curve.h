@@ -1,9 +1,8 @@
 /* Measured times: seconds as a function of an amount (flops, bytes), known at some points.
  *
- * Between two points it is a power law, a straight line on paper with logarithmic axes. Below the first
- * point it stays what it is there, the least time that the machine can do. Beyond the last it grows in
- * proportion to the amount. So it is continuous and never decreases.
- */
+ * Between two points it is a power law, a straight line on paper with logarithmic axes. Below the
+ * first point it is constant, the least time of the machine. Beyond the last it grows in proportion
+ * to the amount. So it is continuous and never decreases. */
 #ifndef SF_CLUSTER_CURVE_H
 #define SF_CLUSTER_CURVE_H
 

@@ -17,7 +17,8 @@ enum { MOST_SIDE_BY_SIDE = 16 };
 #define GIGA 1e9
 #define MICRO 1e-6
 
-/* What is left of a line rate, and what a step of a ring takes: see docs/reference/cluster.md, "Links". */
+/* The usable share of a line rate, and the time of a step of a ring: see docs/reference/cluster.md,
+ * "Links". */
 #define NVLINK(rate)                                                                               \
     {                                                                                              \
         .latency = 3.4 * MICRO, .bandwidth = 0.82 * (rate)*GIGA                                    \
@@ -37,8 +38,8 @@ enum { MOST_SIDE_BY_SIDE = 16 };
         .latency = 14 * MICRO, .bandwidth = 0.85 * (gigabits) / 8 * GIGA, .lanes = count           \
     }
 
-/* How near they come to their peaks, and what little work takes: docs/reference/cluster.md, "Devices". That of Hopper
- * was measured, on an H200; for the older ones it is an estimate. */
+/* Shares of peak speed, and the least time of small work: docs/reference/cluster.md, "Devices".
+ * That of Hopper was measured, on an H200; for the older ones it is an estimate. */
 #define HOPPER_HABITS                                                                              \
     .product_share = 0.78, .memory_share = 0.9, .ramp = 2.5 * MICRO, .launch = 1.5 * MICRO
 #define OLDER_HABITS                                                                               \
@@ -240,7 +241,7 @@ const sf_library_kind *sf_library_kind_find(sf_str text)
     return NULL;
 }
 
-/* What a shorthand says. */
+/* A parsed shorthand. */
 typedef struct request {
     int64_t nodes, devices;
     sf_str kind;
@@ -305,7 +306,7 @@ static void list_name(sf_buf *list, sf_nearest *nearest, const char *name)
     sf_nearest_try(nearest, name);
 }
 
-/* Says what is not there, what may have been meant, and what there is. */
+/* Reports the unknown name, a near name, and the valid names. */
 static sf_status fail_name(sf_str name, const char *what, const sf_nearest *nearest, sf_buf *list,
                            sf_diag *diag)
 {
@@ -319,7 +320,7 @@ static sf_status fail_name(sf_str name, const char *what, const sf_nearest *near
     return status;
 }
 
-/* People leave out what follows a dash, so the first words of names count as names. */
+/* People omit the part after a dash, so the first words of names count as names. */
 static sf_status fail_kind(sf_str kind, sf_diag *diag)
 {
     sf_buf list = {0};
@@ -367,7 +368,7 @@ static sf_status build_wish(sf_str text, const request *w, sf_diag *diag, sf_clu
     return sf_cluster_finish(*out, SF_NOWHERE, diag);
 }
 
-/* One that stands by itself. */
+/* A single cluster. */
 static sf_status make_one(sf_str text, sf_diag *diag, sf_cluster **out)
 {
     request w = {0};

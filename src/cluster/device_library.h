@@ -1,5 +1,5 @@
-/* What ships with us: kinds of devices with the nodes they usually stand in, and test beds of papers.
- * docs/reference/cluster.md says where the figures come from. */
+/* The library: kinds of devices with their usual nodes, and test beds of papers.
+ * docs/reference/cluster.md lists the sources of the figures. */
 #ifndef SF_CLUSTER_DEVICE_LIBRARY_H
 #define SF_CLUSTER_DEVICE_LIBRARY_H
 
@@ -10,7 +10,7 @@ typedef struct sf_library_kind {
     sf_device_kind kind;
     sf_link inside, network;
     int direct;        /* with a `peer`: larger nodes than that have a switch */
-    const char *nodes; /* what these links are */
+    const char *nodes; /* a description of the links */
 } sf_library_kind;
 
 /* A cluster that is known by name; `network` with bandwidth 0 is that of the kind. */
@@ -25,9 +25,9 @@ typedef struct sf_library_bed {
 const sf_library_kind *sf_library_kind_nth(int index);
 const sf_library_bed *sf_library_bed_nth(int index);
 
-/* The first row whose words, cut at each '-', are begun by the first word of the text and have its other
- * words among the rest, in their order: V100, V100-PCIe, V100-16GB; upper and lower case are the same.
- * NULL when there is none. */
+/* The first row whose words, cut at each '-', begin with the first word of the text and have its
+ * other words among the later ones, in their order: V100, V100-PCIe, V100-16GB; upper and lower
+ * case are the same. NULL when there is none. */
 const sf_library_kind *sf_library_kind_find(sf_str text);
 
 #endif

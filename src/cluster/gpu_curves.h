@@ -1,12 +1,13 @@
-/* What was measured of a GPU, by types of factors. Its units work on all of a batch at once, read memory while they compute, and
- * differ by what they do: a product by its depth, over which it sums, a convolution and the gradient of its kernel, attention and
- * its gradient. Curves are seconds by flops; one without points was not measured. */
+/* Measured curves of a GPU, by types of factors. Its units work on all of a batch concurrently,
+ * read memory while they compute, and have a curve for each kind of work: a product by its depth,
+ * over which it sums, a convolution and the gradient of its kernel, attention and its gradient.
+ * Curves are seconds by flops; one without points was not measured. */
 #ifndef SF_CLUSTER_GPU_CURVES_H
 #define SF_CLUSTER_GPU_CURVES_H
 
 #include "cluster/curve.h"
 
-/* What multiplies in a product: the type of the factors, or a way to treat f32. */
+/* The math of a product: the type of the factors, or a way to treat f32. */
 typedef enum sf_math {
     SF_MATH_F64,
     SF_MATH_F32,
@@ -32,7 +33,7 @@ typedef enum sf_unit {
     SF_UNIT_OTHER, /* products by `products`, all else by loops */
     SF_UNIT_CONVOLUTION,
     SF_UNIT_STRIDED,    /* one that moves its window by strides */
-    SF_UNIT_TRANSPOSED, /* one that spreads its images: the gradient of one with strides */
+    SF_UNIT_TRANSPOSED, /* one that dilates its images: the gradient of one with strides */
     SF_UNIT_KERNEL_GRADIENT,
     SF_UNIT_STRIDED_GRADIENT, /* of a kernel that was moved by strides */
     SF_UNIT_ATTENTION,
@@ -44,7 +45,8 @@ const char *sf_unit_name(sf_unit unit); /* "convolutions", ... */
 /* How memory is gone over, where not as by a loop over whole tensors. */
 typedef enum sf_touch {
     SF_TOUCH_LOOP,
-    SF_TOUCH_REPEATS, /* a loop that reads some operand again and again: one number for each row, or column */
+    /* a loop that reads some operand several times: one number for each row, or column */
+    SF_TOUCH_REPEATS,
     SF_TOUCH_MOVES, /* any other op that moves or combines elements */
     SF_TOUCH_COUNT
 } sf_touch;
@@ -56,7 +58,7 @@ typedef struct sf_gpu {
     sf_curve memory[SF_TOUCH_COUNT];              /* seconds by bytes; that of LOOP has no points */
 } sf_gpu;
 
-/* Seconds of a product or of what the unit does; 0 where that was not measured. */
+/* Seconds of a product or of the unit's work; 0 if that was not measured. */
 double sf_gpu_seconds(const sf_gpu *gpu, sf_unit unit, sf_math math, double depth, double flops);
 
 /* The least seconds in which such a product is done, in pieces of any size up to it; 0: it was not measured. */

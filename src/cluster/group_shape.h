@@ -1,5 +1,6 @@
-/* Shapes of groups: what of the topology a collective depends on. Settled when a mesh is laid on the
- * cluster (cost_model_mesh.c), so that a question (cost_model.c) looks at no device. Private to the two. */
+/* Shapes of groups: the part of the topology on which a collective depends. Computed when a mesh is
+ * laid on the cluster (cost_model_mesh.c), so that a query (cost_model.c) visits no device. Private
+ * to the two. */
 #ifndef SF_CLUSTER_GROUP_SHAPE_H
 #define SF_CLUSTER_GROUP_SHAPE_H
 

@@ -18,7 +18,7 @@ typedef struct sf_node_range {
 sf_status sf_cluster_part(const sf_cluster *cluster, size_t count, const sf_node_range *ranges,
                           sf_arena *arena, sf_diag *diag, sf_cluster **out);
 
-/* The same, of "1,0" or "2-4,0": what sf_node_ranges_text writes. */
+/* The same, of "1,0" or "2-4,0", as sf_node_ranges_text writes it. */
 sf_status sf_cluster_part_of(const sf_cluster *cluster, sf_str nodes, sf_arena *arena,
                              sf_diag *diag, sf_cluster **out);
 void sf_node_ranges_text(size_t count, const sf_node_range *ranges, sf_buf *out);

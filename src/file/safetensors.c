@@ -123,7 +123,7 @@ static size_t width_of_numbers(const sf_tensor *tensor)
     return sf_dtype_get(sf_part_of(tensor->type->dtype))->bytes;
 }
 
-/* The elements where they stand in the file, or a copy in the machine's order. */
+/* The elements in the file's memory, or a copy in the machine's byte order. */
 static sf_status read_data(const reader *in, sf_str name, sf_tensor *tensor, int64_t begin)
 {
     const char *from = in->data.at + begin;

@@ -6,9 +6,8 @@
  *     data      packed, row-major, little-endian; offsets count from here
  *
  * The reader is strict: the ranges of the tensors tile the data without gap or overlap, each is as
- * long as its type says, and nothing else stands in the header. Elements narrower than a byte are
- * refused, because writers do not agree on how to pack them (a BOOL is a byte, 0 or 1).
- */
+ * long as its type says, and the header has nothing else. Elements narrower than a byte are
+ * refused, because writers do not agree on how to pack them (a BOOL is a byte, 0 or 1). */
 #ifndef SF_FILE_SAFETENSORS_H
 #define SF_FILE_SAFETENSORS_H
 
@@ -19,8 +18,7 @@ enum { SF_SAFETENSORS_MOST_HEADER = 100000000 };
 
 typedef struct sf_named_tensor {
     sf_str name;
-    sf_tensor tensor; /* whole; the data may stand at any address, aligned or not, and is not to be
-                         written to */
+    sf_tensor tensor; /* whole; the data may be at any address, aligned or not, and is read-only */
 } sf_named_tensor;
 
 typedef struct sf_named_text {
@@ -41,8 +39,8 @@ typedef struct sf_safetensors {
 /* Reads a whole file, also compressed; "-" is standard input. On success the caller closes it. */
 sf_status sf_safetensors_read(const char *path, sf_diag *diag, sf_safetensors *out);
 
-/* The same from memory, which must outlive the result: tensors are views of it where the byte order
- * allows. `file` stands for it in messages. */
+/* The same from memory, which must outlive the result: tensors are views of it if the byte order
+ * allows. Messages use `file` as its name. */
 sf_status sf_safetensors_parse(sf_str bytes, const char *file, sf_diag *diag, sf_safetensors *out);
 
 /* Frees everything; a zeroed one is closed. */

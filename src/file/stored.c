@@ -78,7 +78,7 @@ static int64_t convert_integers(const sf_stored *stored, int64_t first, int64_t 
     return count;
 }
 
-/* Outside of this range, what a double says of an integer of the type may be its end. */
+/* Outside of this range, a double may not represent an integer of the type exactly. */
 static bool is_in_range(sf_dtype dtype, double value)
 {
     if (sf_is_float(dtype))

@@ -24,14 +24,15 @@ bool sf_stored_shape_fits(const sf_type *stored, const sf_type *type);
 bool sf_stored_converts(sf_dtype stored, sf_dtype dtype);
 bool sf_stored_is_akin(sf_dtype stored, sf_dtype dtype);
 
-/* That `type` is not what is stored, as an error. */
+/* An error: `type` differs from the stored type. */
 sf_status sf_stored_refuse(const sf_stored *stored, const sf_type *type, sf_diag *diag);
 
 /* Takes `count` elements from `first` on, as elements of `dtype` from `at` on. The one converts to the other. */
 sf_status sf_stored_take(const sf_stored *stored, int64_t first, int64_t count, sf_dtype dtype,
                          void *to, int64_t at, sf_diag *diag);
 
-/* The whole as a tensor of that type; a view of what is stored where that will do, else in the arena. */
+/* The whole as a tensor of that type; a view of the stored tensor if possible, else in the
+ * arena. */
 sf_status sf_stored_view(const sf_stored *stored, const sf_type *type, sf_arena *arena,
                          sf_diag *diag, sf_tensor *out);
 

@@ -8,8 +8,7 @@ typedef struct closing {
     sf_graph *graph;
     sf_arena arena, scratch; /* for all, for one node */
     uint32_t *within; /* by value: the node at hand, counted from 1, where its regions make it, */
-    sf_value *
-        inside; /* or what stands for it in the region at hand; it is given where that is not SF_NONE */
+    sf_value *inside; /* or its value in the current region; given if not SF_NONE */
     size_t nwithin, ninside, within_capacity, inside_capacity;
     uint32_t number; /* of the node at hand */
     sf_value *given;
@@ -153,7 +152,7 @@ static void close_node(closing *c, sf_node *node)
     sf_arena_reset(&c->scratch, mark);
 }
 
-/* Inner ones first: what they are given, the outer may have to be given, too. */
+/* Inner ones first: the outer may have to be given the operands of inner ones, too. */
 static void close_block(closing *c, const sf_block *block)
 {
     uint32_t count = block->nnodes;

@@ -1,9 +1,9 @@
-/* Closed regions: loops and branches are given all that they see.
+/* Closed regions: loops and branches get all outer values that they read as operands.
  *
- * In a text, the body of a loop may use any value of the blocks around it. Here such a value becomes an operand of
- * the node, and an argument of each of its regions (sf_control in ir/opdef.h), so that what a loop reads is said as
- * for every other op: how it is laid out, who makes it, who else reads it. Constants are copied instead.
- */
+ * In a text, the body of a loop may use any value of the blocks around it. Here such a value
+ * becomes an operand of the node, and an argument of each of its regions (sf_control in
+ * ir/opdef.h), so that the reads of a loop are explicit as for every other op: layout, maker, other
+ * readers. Constants are copied instead. */
 #ifndef SF_FRONT_CLOSE_REGIONS_H
 #define SF_FRONT_CLOSE_REGIONS_H
 

@@ -59,7 +59,7 @@ static void unshare_operands(unsharing *u, sf_block *block, uint32_t id)
     }
 }
 
-/* Copies stand before their readers. */
+/* Copies come before their readers. */
 static void unshare_block(unsharing *u, sf_block *block)
 {
     uint32_t *order = NULL, count = block->nnodes;

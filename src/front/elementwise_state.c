@@ -30,7 +30,7 @@ static void look_at(walker *w, sf_value value)
     SF_PUSH(w->arena, w->queue, w->count, w->capacity, value);
 }
 
-/* What a loop carries, and what the branches give, stands for what comes out. */
+/* A loop's carried value, and the branches' results, represent the node's result. */
 static void look_behind(walker *w, const sf_node *node, sf_value value)
 {
     uint32_t number = value - node->result;

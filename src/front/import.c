@@ -33,17 +33,17 @@ struct importer {
     const sf_import_options *options;
     sf_diag *diag;
     sf_graph *graph;
-    sf_value *map; /* by value id of the module: the value that stands for it now */
+    sf_value *map; /* by value id of the module: its current value */
     sf_emitter emitter;
     sf_arena scratch;
     sf_trips *trips;
-    int64_t worked; /* ops that were gone through, calls and turns of loops included */
+    int64_t worked; /* ops that were processed, including calls and iterations of loops */
     int depth;
     int ncalls;
     const sf_scope *call_site; /* of the innermost call, valid when ncalls > 0 */
     int nloops;
     int64_t iterations[MOST_LOOPS];
-    sf_arena kept; /* of what follows */
+    sf_arena kept; /* of the following */
     unrolled_loop *unrolled;
     size_t nunrolled, unrolled_capacity;
     struct {
@@ -277,7 +277,7 @@ static const sf_attr *select_comparison(const sf_graph *graph, const sf_block *b
     return is_plain ? node->attrs[SF_COMPARE_DIRECTION] : NULL;
 }
 
-/* Turns the body of a reduction into its monoid. False when a region has to stay. */
+/* Replaces the body of a reduction by its monoid. False when a region has to stay. */
 static bool recognise_body(struct importer *im, const sf_node *node, const sf_attr **attrs)
 {
     int body = sf_attr_slot(node->def, sf_str_of("body"));
@@ -434,7 +434,7 @@ static void import_signature(struct importer *im)
     }
 }
 
-/* By node: the innermost loop of the text that it stands in, counted from 1; 0: none. */
+/* By node: the innermost loop of the text that contains it, counted from 1; 0: none. */
 static uint32_t *find_places(struct importer *im)
 {
     uint32_t *places = SF_ARRAY(&im->kept, im->graph->nnodes, uint32_t);
@@ -457,7 +457,7 @@ static sf_status import_entry(struct importer *im)
     sf_block_return(im->graph, im->graph->top, block->nresults, results);
     import_signature(im);
     sf_graph_merge(im->graph, find_places(im), NULL);
-    sf_graph_prune(im->graph); /* what follows sees nothing unused */
+    sf_graph_prune(im->graph); /* later stages see no unused nodes */
     SF_TRY(sf_state_infer(im->graph, im->options, im->diag));
     sf_value *roots;
     size_t nroots = sf_find_phases(im->graph, &im->scratch, &roots);

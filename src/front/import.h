@@ -1,9 +1,8 @@
 /* Import: from a module, as the text has it, to the one graph.
  *
- * Calls are inlined, bodies of reductions become monoids, loops with a known trip count are unrolled,
- * every node takes its normal form, and what nobody needs is dropped. Then scopes, phases, roles and
- * state links are worked out.
- */
+ * Calls are inlined, bodies of reductions become monoids, loops with a known trip count are
+ * unrolled, every node takes its normal form, and unused nodes are dropped. Then scopes, phases,
+ * roles and state links are found. */
 #ifndef SF_FRONT_IMPORT_H
 #define SF_FRONT_IMPORT_H
 

@@ -7,7 +7,7 @@
 #include "front/role.h"
 #include "front/state_links.h"
 
-/* What a result that grows from it must be of. */
+/* The type that a result derived from it must have. */
 static bool may_be_lost_state(const sf_graph *graph, uint32_t argument)
 {
     const sf_argument *a = &graph->arguments[argument];
@@ -31,7 +31,7 @@ static bool is_new_key(const sf_graph *graph, uint32_t result, uint32_t argument
            sf_result_type(graph, result) == sf_argument_type(graph, argument);
 }
 
-/* What is passed on unchanged is no new state. */
+/* A value that is passed on unchanged is no new state. */
 static bool is_passed_on(const sf_graph *graph, uint32_t result)
 {
     return !sf_maker(graph, graph->top->results[result]);

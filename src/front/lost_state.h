@@ -1,11 +1,12 @@
-/* State that got lost: results that look like new state, and arguments that are called state, of a step that links other
- * results to arguments, but not those. To go on without them would train something else.
+/* Lost state: results that look like new state, and arguments that are named as state, of a step
+ * that links other results to arguments, but not those. Training without these links would be a
+ * different one.
  *
- * A result looks like new state when it grows from an argument of its type that nothing becomes (elementwise_state.h), and that is
- * of a type that other state has, or counts; so does a key for the next step where the key of this one comes from
- * nowhere. Gradients do not grow from parameters, and what is made from the batch has other types. The user's word
- * settles it: --state, or "outputs" in the sidecar.
- */
+ * A result looks like new state when it is derived from an argument of its type that has no link
+ * (elementwise_state.h), and has a type that other state has, or counts; so does a key for the next
+ * step if the key of this one has no source. Gradients are not derived from parameters element by
+ * element, and values made from the batch have other types. The user decides: --state, or "outputs"
+ * in the sidecar. */
 #ifndef SF_FRONT_LOST_STATE_H
 #define SF_FRONT_LOST_STATE_H
 
@@ -15,7 +16,7 @@
 /* Sets is_loose of arguments and results. Links and roles are known, by other words than --state. */
 void sf_find_loose(sf_graph *graph);
 
-/* Says what is loose, if anything is: as a warning, or as an error. */
+/* Lists missing links, if there are any: as a warning, or as an error. */
 void sf_warn_loose(const sf_graph *graph, sf_diag *diag);
 sf_status sf_refuse_loose(const sf_graph *graph, sf_diag *diag);
 

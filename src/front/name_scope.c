@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parts that stand for control flow or for how JAX traces, not for a module of the user. */
+/* Parts that denote control flow or JAX's tracing, not a module of the user. */
 static bool is_plumbing(sf_str part)
 {
     static const char *const words[] = {
@@ -85,7 +85,7 @@ static void read_part(struct reader *reader, sf_str part, bool wrapped)
         reader->loops_seen++;
         reader->numbered = true;
     }
-    /* The outermost Flax module is named by its class, and only says what the model is. */
+    /* The outermost Flax module is named by its class, which is the name of the model. */
     if (is_plumbing(part) || (wrapped && isupper((unsigned char)part.at[0])))
         return;
     enter_scope(reader, part);

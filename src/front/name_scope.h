@@ -1,9 +1,9 @@
 /* From the name path of an op to its scope.
  *
- * JAX writes where an op comes from as a path: "jit(step)/transpose(jvp(LM))/layer_0/attn/q/dot_general".
- * The last part is the primitive. Of the rest, program transformations, control flow and nested jits are left
- * out, and what remains is the user's module path: "layer_0/attn/q".
- */
+ * JAX writes the origin of an op as a path:
+ * "jit(step)/transpose(jvp(LM))/layer_0/attn/q/dot_general". The last part is the primitive. Of the
+ * others, program transformations, control flow and nested jits are dropped; the remaining parts
+ * are the user's module path: "layer_0/attn/q". */
 #ifndef SF_FRONT_NAME_SCOPE_H
 #define SF_FRONT_NAME_SCOPE_H
 

@@ -51,8 +51,8 @@ static sf_value add_reshape(sf_emitter *emitter, sf_value operand, const sf_type
     return sf_emit_one(emitter, SF_OP_RESHAPE, 1, &operand, NULL, type);
 }
 
-/* A rule looks at a node before it is added. It may change the spec and return false, or give the
- * values that stand for the node and return true. */
+/* A rule reads a node before it is added. It may change the spec and return false, or give the
+ * values that replace the node and return true. */
 typedef bool rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out);
 
 static bool square_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
@@ -199,7 +199,8 @@ static bool same_type_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *ou
     return true;
 }
 
-/* To a format that has all that the type has: JAX marks so what a policy of jax.checkpoint keeps. */
+/* To a format that has all values of the type: JAX marks so the values that a policy of
+ * jax.checkpoint keeps. */
 static bool precision_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     const sf_dtype_info *info = sf_dtype_get(sf_type_of(emitter->graph, spec->operands[0])->dtype);
@@ -340,7 +341,7 @@ static bool reverse_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     return true;
 }
 
-/* A reduction over dimensions of size 1 that starts from what changes nothing only drops them. */
+/* A reduction over dimensions of size 1 from the monoid's identity only drops them. */
 static bool reduce_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     const sf_attr *body = spec->attrs[SF_REDUCE_BODY], *dims = spec->attrs[SF_REDUCE_DIMENSIONS];
@@ -367,7 +368,7 @@ static bool select_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     return true;
 }
 
-/* An empty configuration is none. How a result of the step is to be split is no op in StableHLO. */
+/* An empty configuration is none. A sharding constraint is no op in StableHLO. */
 static bool custom_call_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     (void)emitter;
@@ -382,7 +383,7 @@ static bool custom_call_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *
     return false;
 }
 
-/* The comparison that a type has anyway is not worth an attribute. */
+/* The default comparison of a type needs no attribute. */
 static bool compare_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     (void)emitter, (void)out;
@@ -399,8 +400,8 @@ static bool batch_norm_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *o
     return true;
 }
 
-/* A part of what was put together from parts is that part; a real number is its own real part, and has
- * the imaginary part 0. */
+/* A part of a value that was composed of parts is that part; a real number is its own real part,
+ * and has the imaginary part 0. */
 static bool part_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     bool is_real = spec->def->id == SF_OP_REAL;
@@ -418,7 +419,7 @@ static bool part_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     return true;
 }
 
-/* The parts of a number, put together again. */
+/* The parts of a number, composed to the same number. */
 static bool complex_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     const sf_node *real = maker_if(emitter, spec->operands[0], SF_OP_REAL);
@@ -475,8 +476,8 @@ static bool is_default(const sf_attrdef *def, const sf_attr *attr)
     return true;
 }
 
-/* Float arithmetic whose result IEEE 754 fixes to the last bit: folding it changes nothing. Of complex
- * numbers it fixes what is done to each part alone. */
+/* Float arithmetic whose result IEEE 754 fixes to the last bit: folding it changes nothing. Of
+ * complex numbers it fixes ops on each part alone. */
 static bool is_exact(const sf_op *op)
 {
     bool is_complex = sf_is_complex(op->in[0]->dtype);

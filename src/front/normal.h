@@ -11,7 +11,7 @@
 
 #include "op/op.h"
 
-/* Where nodes go and what they are tagged with. */
+/* The place of new nodes, and their tags. */
 typedef struct sf_emitter {
     sf_graph *graph;
     sf_block *block;
@@ -26,9 +26,9 @@ typedef struct sf_emitter {
 /* Adds an op in normal form and gives the values of its results. spec->operands are values of the
  * emitter's graph; spec->types are the result types. scope, phase and loc are the emitter's.
  *
- * When a dynamic slice or update along dimension 0 of a tensor with `slice_length` rows turns out to
- * have a constant start, `sliced_at` records it (-1 at first; slices_disagree when they differ). That
- * is how an unrolled loop learns which layer an iteration is. */
+ * When a dynamic slice or update along dimension 0 of a tensor with `slice_length` rows has a
+ * constant start, `sliced_at` records it (-1 at first; slices_disagree when they differ). So an
+ * unrolled loop finds the layer of each iteration. */
 void sf_emit(sf_emitter *emitter, const sf_node_spec *spec, sf_value *out);
 
 /* The same, of an op with one result and no regions. */

@@ -17,17 +17,17 @@ typedef struct flow {
     bool *forward;   /* by value: the loss needs it */
     bool *backward;  /* by value: gradients need it */
     bool *stateful;  /* by value: made from optimizer state, outside of the forward pass */
-    uint32_t *level; /* by node: how many are before it, one behind the other */
+    uint32_t *level; /* by node: the length of the longest path to it */
     uint32_t *seen;  /* by value: the last walk that came by, plus one */
     sf_value *stack;
     size_t depth, capacity;
-    sf_value *found; /* what the walk ended at */
+    sf_value *found; /* the values at which the walk ended */
     size_t nfound, found_capacity;
     sf_value *roots; /* of the backward pass */
     size_t nroots, root_capacity;
 } flow;
 
-/* What nodes need */
+/* Dependencies of nodes */
 
 typedef void visit_need(flow *f, bool *marks, sf_value value);
 
@@ -91,7 +91,7 @@ static void note_stateful(flow *f, bool *any, sf_value value)
     *any = *any || f->stateful[value];
 }
 
-/* Behind all nodes of a block, with those inside of branches. */
+/* After all nodes of a block, with those inside of branches. */
 static void pass_stateful(flow *f, const sf_block *block)
 {
     for (uint32_t i = 0; i < block->nnodes; i++) {
@@ -105,8 +105,8 @@ static void pass_stateful(flow *f, const sf_block *block)
     }
 }
 
-/* Numbers, such as a count of steps or the scale of a loss, are no state of a parameter; nor is what the loss reads, such
- * as weights that are not trained: gradients are made from it. */
+/* Numbers, such as a count of steps or the scale of a loss, are no state of a parameter; nor are
+ * operands of the loss, such as weights that are not trained: gradients are made from them. */
 static void find_stateful(flow *f)
 {
     const sf_block *top = f->graph->top;
@@ -167,7 +167,7 @@ static void visit_value(flow *f, sf_value value, const sf_type *type, uint32_t s
         SF_PUSH(f->arena, f->found, f->nfound, f->found_capacity, value);
 }
 
-/* Sums of gradients and conversions of them, as long as nobody else reads what they are made of. */
+/* Sums of gradients and conversions of them, as long as their terms have no other reader. */
 static sf_value last_sum(const flow *f, sf_value value)
 {
     for (;;) {
@@ -187,7 +187,7 @@ static sf_value last_sum(const flow *f, sf_value value)
     }
 }
 
-/* What a value is made of: of a branch, what each makes of it, as where an update is left out. */
+/* Operands of a value: of a branch, those of each branch's result, as when an update is skipped. */
 static void visit_made_of(flow *f, sf_value value, const sf_type *type, uint32_t stamp)
 {
     const sf_node *node = sf_maker(f->graph, value);
@@ -271,7 +271,8 @@ static void note_late(flow *f, bool *late, sf_value value)
     *late = *late || f->stateful[value] || (maker && maker->phase != SF_FORWARD);
 }
 
-/* Results that are nobody's state are reports: what only they need is forward, if that is where it comes from. */
+/* Results that are not state are reports: nodes that only they need are forward, if they follow
+ * from that. */
 static void set_phases(flow *f)
 {
     const sf_block *top = f->graph->top;

@@ -4,7 +4,7 @@
 
 typedef enum reason { SPLIT, HOST, DYNAMIC } reason;
 
-/* What is wrong with it, and what to do. */
+/* The error, and the remedy. */
 static const struct {
     const char *words, *advice;
 } kinds[] = {
@@ -21,7 +21,7 @@ static const struct {
 };
 
 typedef struct word {
-    const char *text; /* with a * at its end: what begins so */
+    const char *text; /* a prefix, if it ends with * */
     reason kind;
 } word;
 

@@ -1,7 +1,6 @@
-/* What no step can have here, however it is written: its own way of being split, calls back into Python, sizes that are
- * not known. Each is refused by one sentence that names what stands in the text, where, and what to do instead; a reader
- * ends there, for what follows is of the same kind.
- */
+/* Ops that no step may have, however it is written: parallelism of its own, calls back into Python,
+ * dynamic sizes. Each is refused by one sentence that names the op, its place, and the remedy; a
+ * reader ends there, because more errors of the same kind would follow. */
 #ifndef SF_FRONT_REFUSED_OPS_H
 #define SF_FRONT_REFUSED_OPS_H
 

@@ -8,7 +8,7 @@
 #include "ir/clone.h"
 #include "ir/opdef.h"
 
-/* What is known of the values that became one, by the value that stands for them. */
+/* Facts about merged values, by the value that replaces them. */
 typedef struct folded {
     const sf_node *first; /* by scope, of those of the forward pass that compute it; or NULL */
     bool late;            /* a later phase computes it */
@@ -19,9 +19,9 @@ typedef struct folding {
     sf_graph *from, *to; /* the same where there are no barriers to take out */
     sf_arena arena;
     sf_value *map;    /* by value of `from`: in `to` */
-    sf_value *before; /* by value of `from`: what it is before it went through barriers */
+    sf_value *before; /* by value of `from`: its value before barriers */
     bool *read_late;  /* by value of `from`: later phases read it, or the step returns it */
-    sf_value *same;   /* by value of `to`: what stands for it */
+    sf_value *same;   /* by value of `to`: the merged value */
     folded *values;   /* by value of `to` */
 } folding;
 
@@ -150,7 +150,7 @@ static void note_node(folding *f, const sf_node *node)
     }
 }
 
-/* It computes nothing: another name for what it reads, or a part of that. */
+/* It computes nothing: it renames its operand, or a part of it. */
 static bool is_name(const sf_node *node)
 {
     switch (node->def->id) {
@@ -204,7 +204,7 @@ static void set_notes(folding *f)
         sf_node *node = sf_top_node(f->to, i);
         const folded *it = node->nresults > 0 ? &f->values[node->result] : NULL;
         if (it && it->first && it->late)
-            node->scope = it->first->scope; /* and nothing of where it stands the second time */
+            node->scope = it->first->scope; /* and no trace of its second place */
         node->recomputed = !follows_from_constants(node, constant) && is_twice(f, node) &&
                            (!is_name(node) || reads_noted(f->to, node));
     }

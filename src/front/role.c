@@ -98,7 +98,8 @@ typedef struct caster {
     const char **trees;        /* by argument, interned */
     sf_interner strings, read; /* read: those of which the loss needs something */
     sf_growth growth;
-    bool *feeds; /* by argument: what the loss reads of the next step grows from it, too */
+    /* by argument: a value that the loss of the next step reads derives from it, too */
+    bool *feeds;
 } caster;
 
 static size_t tree_length(const char *name)
@@ -145,9 +146,9 @@ bool sf_may_be_key(const sf_type *type)
     return type->dtype == SF_U32 && type->rank == 1 && (type->dims[0] == 2 || type->dims[0] == 4);
 }
 
-/* What is carried over and read by the loss, in floating point, are the parameters, with what stands among them; the
- * rest is state. A tree of which the loss reads nothing can still be called one of parameters: a part of the model that
- * is dead. */
+/* Floating-point state that the loss reads is parameters, and so are tensors beside them; all other
+ * state is optimizer state. A tree that the loss does not read can still be named as parameters: an
+ * unused part of the model. */
 static bool is_param(const caster *c, uint32_t i)
 {
     const sf_type *type = sf_argument_type(c->graph, i);
@@ -163,7 +164,7 @@ static bool is_param(const caster *c, uint32_t i)
            role == SF_ROLE_PARAM;
 }
 
-/* Moments stand beside their parameter in some trees; the new parameter grows from them. */
+/* Moments are beside their parameter in some trees; the new parameter derives from them. */
 static void find_feeds(caster *c)
 {
     c->feeds = SF_ARRAY(&c->arena, c->graph->top->narguments, bool);
@@ -192,7 +193,8 @@ static bool follows_param(const caster *c, uint32_t i)
     return false;
 }
 
-/* Whether what is fed stands in a tree like that of the parameters: the same path and type inside of it. */
+/* Whether an input is in a tree like that of the parameters: the same path and type inside of
+ * it. */
 static bool is_like_param(const caster *c, uint32_t argument)
 {
     const char *path = strchr(c->names[argument], '/');
@@ -205,7 +207,8 @@ static bool is_like_param(const caster *c, uint32_t argument)
     return false;
 }
 
-/* What is fed is batch, unless it is called a parameter or stands where one would: one that is not trained. */
+/* An input is batch, unless it is named as a parameter or is in the place of one: one that is not
+ * trained. */
 static void cast_fed(const caster *c, uint32_t i)
 {
     sf_role role;

@@ -1,13 +1,12 @@
-/* Roles: what each argument of a step is for, by what becomes of it and by what the loss reads. Names break ties, and
- * speak alone of what is no step.
- */
+/* Roles: the role of each argument of a step, by its next value and by the operands of the loss.
+ * Names break ties, and decide alone for functions that are no steps. */
 #ifndef SF_FRONT_ROLE_H
 #define SF_FRONT_ROLE_H
 
 #include "ir/graph.h"
 
-/* Sets role and role_from of all arguments but those that the sidecar told. `needed`, by value: what the loss needs; NULL:
- * there is none. State links are known. */
+/* Sets role and role_from of all arguments but those in the sidecar. `needed`, by value:
+ * predecessors of the loss; NULL: there is none. State links are known. */
 void sf_find_roles(sf_graph *graph, const bool *needed, bool is_step);
 
 /* Whether one of the words of the name, in letters of either case, is in the list, which NULL ends. */

@@ -33,8 +33,9 @@ static uint32_t *find_new_state(const sf_graph *graph)
     return becomes;
 }
 
-/* Whether the node makes what is marked. New state stands for the old: a loss that reads parameters after
- * their update reads parameters, not the optimizer. With `floats`, values that gradients can go along. */
+/* Whether the node makes marked values. New state counts as the old: a loss that reads parameters
+ * after their update reads parameters, not the optimizer. With `floats`, values that gradients can
+ * flow through. */
 static bool makes_marked(const sf_graph *graph, const sf_node *node, const uint32_t *becomes,
                          bool floats, bool *marks)
 {
@@ -68,11 +69,11 @@ static uint32_t mark_needs(const sf_graph *graph, const uint32_t *becomes, bool 
     return count;
 }
 
-/* A number that a step reports, and what speaks for its being the loss. */
+/* A number that a step reports, and evidence that it is the loss. */
 typedef struct report {
     uint32_t result;
     uint32_t params; /* state that gradients can reach from it */
-    bool fed;        /* it depends on what is fed to the step */
+    bool fed;        /* it depends on the inputs of the step */
     int named;       /* 1: loss is a word of its name, 2: it is its name */
     uint32_t nodes;  /* that it needs */
 } report;
@@ -157,7 +158,7 @@ static void find_loss(sf_graph *graph, const uint32_t *becomes)
     sf_free(linked);
 }
 
-/* By value: what the loss needs; NULL when there is none. For sf_free. */
+/* By value: predecessors of the loss; NULL when there is none. For sf_free. */
 static bool *needed_by_loss(const sf_graph *graph, const uint32_t *becomes)
 {
     bool *marks = sf_alloc(graph->nvalues * sizeof *marks), has_loss = false;

@@ -1,13 +1,13 @@
-/* Roles and state: what each argument is for, and which result becomes it in the next step.
+/* Roles and state: the role of each argument, and the result that replaces it in the next step.
  *
- *     sidecar.h   what a file beside the step tells of roles
+ *     sidecar.h   roles from a file beside the step
  *     state_links.h      which result becomes which argument
- *     elementwise_state.h    which results are made from which arguments element by element, as new state is from the old
+ *     elementwise_state.h    which results are made from which arguments element by element, as new
+ *                            state is from the old
  *     role.h      parameters, optimizer state, batch and keys
- *     lost_state.h     what looks like state, but would be lost
+ *     lost_state.h     values that look like state, but would be lost
  *
- * Each finding keeps its source, so that it can be shown.
- */
+ * Each finding keeps its source, so that it can be shown. */
 #ifndef SF_FRONT_ROLES_AND_STATE_H
 #define SF_FRONT_ROLES_AND_STATE_H
 

@@ -1,6 +1,5 @@
-/* The sidecar: JSON beside a step that tells the role of each argument, and which results are outputs: nobody's next
- * state. It overrides what it names and nothing else.
- */
+/* The sidecar: JSON beside a step with the role of each argument, and the results that are outputs:
+ * no argument's next value. It overrides only the names in it. */
 #ifndef SF_FRONT_SIDECAR_H
 #define SF_FRONT_SIDECAR_H
 

@@ -88,9 +88,9 @@ static sf_status links_by_hand(sf_graph *graph, const char *state, sf_diag *diag
 /* By name */
 
 typedef struct named_result {
-    const char *path; /* behind "result" */
+    const char *path; /* after "result" */
     uint32_t index;
-    struct named_result *next; /* another that ends alike */
+    struct named_result *next; /* another with the same last part */
 } named_result;
 
 typedef struct linker {
@@ -114,7 +114,7 @@ static const char *path_behind_head(const char *name)
     return name + strcspn(name, "[.");
 }
 
-/* ".mu['w']" -> "['w']", which is what begins the last part. */
+/* ".mu['w']" -> "['w']", the beginning of the last part. */
 static const char *last_part(const char *path)
 {
     size_t length = strlen(path);
@@ -189,8 +189,8 @@ static uint32_t find_result(linker *l, sf_str prefix, const char *path, uint32_t
 
 /* How results are looked for: first where it is plain, then further. */
 typedef struct search {
-    int most_depth; /* parts of the path above what comes back */
-    bool grows;     /* half of the tensors at least grow from what they were */
+    int most_depth; /* parts of the path above the returned tree */
+    bool grows;     /* half of the tensors at least derive from their old values */
 } search;
 
 static int count_parts(sf_str path)
@@ -264,8 +264,8 @@ static part part_at(const linker *l, uint32_t first, uint32_t end, int depth)
     return p;
 }
 
-/* A tensor that is an argument of its own: the result of its kind that grows from it, and from little else. What is
- * made of several kinds of state becomes the last of them. */
+/* A tensor that is an argument of its own: the result of its kind that derives from it, and from
+ * little else. A value derived from several kinds of state becomes the last of them. */
 static void link_tensor(linker *l, uint32_t argument, const search *how)
 {
     const sf_graph *graph = l->graph;
@@ -280,7 +280,7 @@ static void link_tensor(linker *l, uint32_t argument, const search *how)
         take_result(l, argument, best, SF_FROM_NAME);
 }
 
-/* As much as comes back together; what does not is looked at part by part. */
+/* The largest trees that are returned together; others are searched part by part. */
 static void link_range(linker *l, uint32_t first, uint32_t end, int depth, const search *how)
 {
     while (first < end) {
@@ -331,7 +331,7 @@ static sf_status check_aliases(const sf_graph *graph, sf_diag *diag)
     return SF_OK;
 }
 
-/* What the text said before names were looked at, where they told nothing or the same. */
+/* Aliases in the text, if names gave no answer or the same. */
 static void link_by_alias(linker *l, const uint32_t *aliases)
 {
     for (uint32_t i = 0; i < l->graph->top->narguments; i++) {
@@ -360,10 +360,11 @@ static bool reports_number(const linker *l)
     return false;
 }
 
-/* Arguments and results in their order, as many pairs of one type as can be, those that grow counting most. The table has
- * the best that can be had from argument i and result r on. Pairs at the beginning that grow are in the best of all:
- * whatever else one of the two could be in counts no more, and the other is then in none. So they are taken, and the table,
- * which is quadratic, begins behind them; of most steps that is next to nothing. */
+/* Arguments and results in their order, as many pairs of one type as possible, derived ones
+ * counting most. The table has the best score from argument i and result r on. Derived pairs at the
+ * beginning are in the best match of all: any other pair of one of the two counts no more, and
+ * leaves the other without one. So they are taken, and the table, which is quadratic, begins after
+ * them; for most steps it is nearly empty. */
 enum { GROWING = 3, PLAIN = 1, MOST_CELLS = 1 << 26 };
 
 typedef struct alignment {
@@ -432,9 +433,9 @@ static bool gives_nothing_else(const linker *l)
     return true;
 }
 
-/* What does not grow is state where it stands between what does, or right behind it, as keys do. A function whose
- * arguments all come back, or that reports no number, is no step; nor is one that gives tensors which are nobody's
- * state, unless its state comes first. */
+/* A pair that is not derived is state if it is between derived ones, or right after them, as keys
+ * are. A function whose arguments are all returned, or that reports no number, is no step; nor is
+ * one with results that are not state, unless its state comes first. */
 static void drop_chance(linker *l)
 {
     const sf_block *top = l->graph->top;
@@ -461,8 +462,8 @@ static void drop_chance(linker *l)
             drop_link(l, i);
 }
 
-/* A step gives its new state in the order of the arguments. Arguments that it does not use are not there, but what
- * becomes of them is. */
+/* A step returns its new state in the order of the arguments. Unused arguments are missing, but
+ * their next values are not. */
 static void link_by_order(linker *l)
 {
     alignment a = {l, l->graph->top->narguments, l->graph->top->nresults, 0, NULL};
@@ -478,7 +479,8 @@ static void link_by_order(linker *l)
     drop_chance(l);
 }
 
-/* A key is made anew by other ops than those on elements. Where a step takes and gives as many, it gives the next ones. */
+/* A new key is made by other ops than elementwise ones. If a step takes and returns as many keys,
+ * it returns the next ones. */
 static void link_keys(linker *l)
 {
     const sf_block *top = l->graph->top;

@@ -1,9 +1,8 @@
-/* What a front end reads: functions full of nodes, as the text has them.
+/* The result of a reader: functions full of nodes, as the text has them.
  *
- * A reader (stablehlo/, hlo/) fills a module; import.h turns it into the one graph. In a module,
- * calls are `call` nodes, bodies of reductions are regions, loops are loops. A block may serve as the
- * region of several nodes (an HLO computation that is used twice).
- */
+ * A reader (stablehlo/, hlo/) fills a module; import.h makes the one graph of it. In a module,
+ * calls are `call` nodes, bodies of reductions are regions, loops are loops. A block may serve as
+ * the region of several nodes (an HLO computation that is used twice). */
 #ifndef SF_FRONT_TEXT_MODULE_H
 #define SF_FRONT_TEXT_MODULE_H
 
@@ -12,9 +11,10 @@
 typedef struct sf_func {
     const char *name; /* interned, without @ or % */
     sf_block *block;
-    sf_argument *arguments; /* block->narguments: name (NULL where the text has none), sharding, and
-                               next where the text has an alias; the rest is import's */
-    sf_result *results;     /* block->nresults: name (NULL where none), sharding */
+    /* block->narguments: name (NULL if the text has none), sharding, and next if the text has an
+     * alias; import fills the others */
+    sf_argument *arguments;
+    sf_result *results; /* block->nresults: name (NULL where none), sharding */
     sf_loc loc;
 } sf_func;
 
@@ -41,7 +41,7 @@ sf_func *sf_module_find(const sf_module *module, const char *interned_name);
 sf_status sf_stablehlo_read(sf_str text, const char *file, sf_module *module, sf_diag *diag);
 sf_status sf_hlo_read(sf_str text, const char *file, sf_module *module, sf_diag *diag);
 
-/* What both readers do first: refuses what is no text, and says what it is; takes the mark off that
+/* The first check of both readers: refuses binary files, and names their kind; drops the mark that
  * some editors put in front (U+FEFF). */
 sf_status sf_text_check(sf_str *text, const char *file, sf_diag *diag);
 

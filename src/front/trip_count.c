@@ -13,7 +13,7 @@ struct sf_trips {
     uint32_t *needed;      /* by value id: the loop whose condition needs it */
     uint32_t loop;         /* how many were counted */
     int64_t short_steps,
-        long_steps; /* that are left, for the first turns of loops and for others */
+        long_steps; /* remaining, for the first iterations of loops and for others */
     int64_t *steps; /* which of the two */
 };
 
@@ -49,8 +49,8 @@ static const sf_attr *constant_of_node(const sf_node *node)
     return value->dense.data ? value : NULL;
 }
 
-/* What is known of a value. One that is used from outside of the loop is known if it is a constant:
- * anything else may have been followed for another loop. */
+/* The constant of a value. A value from outside of the loop is known if it is a constant: any other
+ * may have been followed for another loop. */
 static const sf_attr *constant_at(const sf_trips *trips, sf_value value)
 {
     if (trips->seen[value] == trips->loop)
@@ -126,7 +126,7 @@ static bool follow_block(sf_trips *trips, const sf_block *block, bool all, int d
     return true;
 }
 
-/* Backwards: what a needed node uses is needed. */
+/* Backwards: operands of a needed node are needed. */
 static void need_block(sf_trips *trips, const sf_block *block)
 {
     for (uint32_t i = block->nnodes; i-- > 0;) {
@@ -136,8 +136,9 @@ static void need_block(sf_trips *trips, const sf_block *block)
     }
 }
 
-/* Marks what the condition needs: of itself, and of the body of the turn before, until nothing new is
- * found. Each round finds another variable of the loop, so a round costs a step for each node. */
+/* Marks the nodes that the condition needs: of itself, and of the body of the previous iteration,
+ * until there are no new ones. Each round finds another variable of the loop, so a round costs a
+ * step for each node. */
 static bool need_condition(sf_trips *trips, const sf_node *loop)
 {
     const sf_block *cond = loop->regions[0], *body = loop->regions[1];
@@ -160,8 +161,8 @@ static bool need_condition(sf_trips *trips, const sf_node *loop)
     return true;
 }
 
-/* The body has run: its results are the arguments of the next turn. They may be arguments in another
- * order, so they are read before any is written. */
+/* The body has run: its results are the arguments of the next iteration. They may be arguments in
+ * another order, so they are read before any is written. */
 static void next_turn(sf_trips *trips, const sf_block *body, const sf_attr **scratch)
 {
     for (uint32_t i = 0; i < body->nresults; i++)

@@ -15,8 +15,8 @@ enum { SF_MOST_TRIPS = 1 << 16 };
 
 /* The trip count of a `while` node of the module whose operands start as the constants in `start`
  * (NULL: unknown); -1 when it cannot be known. Only small integers are followed: the loop runs on
- * what its condition needs of them. Turns past `limit` have `most_steps` of their own, so that a long
- * loop does not keep others from being counted. */
+ * those that its condition needs. Iterations past `limit` have `most_steps` of their own, so that a
+ * long loop does not keep others from being counted. */
 int64_t sf_trip_count(sf_trips *trips, const sf_node *loop, const sf_attr *const *start,
                       int64_t limit);
 

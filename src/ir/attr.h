@@ -1,8 +1,7 @@
-/* Attributes: what an op is told besides its operands.
+/* Attributes: the parameters of an op besides its operands.
  *
- * An attribute value is interned, so equal values of one pool are the same pointer; NULL stands for
- * "absent". Which attributes an op has, in which order and of which kind, its definition says.
- */
+ * An attribute value is interned, so equal values of one pool are the same pointer; NULL means
+ * "absent". The op's definition lists its attributes, their order and kinds. */
 #ifndef SF_IR_ATTR_H
 #define SF_IR_ATTR_H
 
@@ -45,7 +44,8 @@ const sf_attr *sf_attr_int(sf_pool *pool, int64_t value);
 const sf_attr *sf_attr_ints(sf_pool *pool, int count, const int64_t *values);
 const sf_attr *sf_attr_text(sf_pool *pool, sf_str text);
 
-/* The data is copied; NULL stands for elements that are not known. A dense value whose elements all have the same bits becomes a splat. */
+/* The data is copied; NULL means elements that are not known. A dense value whose elements all have
+ * the same bits becomes a splat. */
 const sf_attr *sf_attr_dense(sf_pool *pool, const sf_type *type, bool splat, const void *data);
 
 /* Element of a dense constant, splat or not. */
@@ -54,12 +54,12 @@ static inline int64_t sf_dense_at(const sf_dense *dense, int64_t index)
     return dense->splat ? 0 : index;
 }
 
-/* Where types, attributes, strings and scopes are interned, and the arena they live in. Counted
- * references: a graph retains the pool that its nodes point into.
+/* Interned types, attributes, strings and scopes, and their arena. Counted references: a graph
+ * retains the pool that its nodes point into.
  *
- * A pool may be derived from another: what that has is found there and so has the same pointer, and what
- * is new goes into the derived one. Threads that each derive a pool from the same one do not disturb each
- * other, as long as nobody adds to that. */
+ * A pool may be derived from another: items of that are found there and so have the same pointer,
+ * and new items go into the derived one. Threads that each derive a pool from the same one run
+ * independently, as long as no thread adds to that. */
 struct sf_pool {
     sf_arena arena;
     struct sf_pool_tables *tables;
@@ -72,14 +72,14 @@ sf_pool *sf_pool_derive(sf_pool *from); /* retains it */
 sf_pool *sf_pool_retain(sf_pool *pool);
 void sf_pool_release(sf_pool *pool);
 
-/* The one copy of these bytes, with a zero behind them. */
+/* The one copy of these bytes, with a zero after them. */
 const char *sf_pool_bytes(sf_pool *pool, sf_str text);
 
 /* The same, up to the first zero byte if there is one. */
 const char *sf_pool_string(sf_pool *pool, sf_str text);
 
-/* The same for a name out of a text: a byte that is not UTF-8 becomes "\xff", four characters, so that names stay apart
- * and can be written to files that hold nothing but UTF-8. */
+/* The same for a name out of a text: a byte that is not UTF-8 becomes "\xff", four characters, so
+ * that names stay distinct and can be written to files that hold only UTF-8. */
 const char *sf_pool_name(sf_pool *pool, sf_str text);
 
 /* A scope is a path of module names: "layer_0/attn/q". The empty path is the root, NULL is never

@@ -11,13 +11,13 @@
 
 /* Order: depth first from roots. */
 
-/* A node that is asked for, and again behind what it needs. */
+/* A requested node, and the same after its operands. */
 typedef struct frame {
-    uint32_t node, level, place; /* place: among what one node needs */
+    uint32_t node, level, place; /* place: among the operands of one node */
     bool recomputed;
 } frame;
 
-/* Those of one level in the order of operands: what stands last is taken first. */
+/* Those of one level in the order of operands: the last is taken first. */
 static int deepest_last(const void *a, const void *b)
 {
     const frame *x = a, *y = b;
@@ -30,9 +30,9 @@ static int deepest_last(const void *a, const void *b)
 typedef struct arranger {
     sf_graph *graph;
     sf_arena arena;
-    uint32_t *block; /* in which it stands, counted from 1; 0: in one that was not looked at */
+    uint32_t *block; /* its block, counted from 1; 0: one that was not visited */
     bool *placed;
-    uint32_t *level;     /* how many are before it, one behind the other */
+    uint32_t *level;     /* the length of the longest path to it */
     uint32_t *effect;    /* the one with an effect before it, or SF_NONE */
     sf_value **captured; /* values of its block that its regions use */
     uint32_t *ncaptured;
@@ -187,8 +187,8 @@ typedef struct canon {
     sf_graph *graph;
     const uint32_t *places; /* by node, or NULL */
     const uint64_t *hashes; /* by value */
-    uint32_t *level;        /* by value: how many nodes are before it, one behind the other */
-    sf_value *same;         /* by value: what stands for it */
+    uint32_t *level;        /* by value: the length of the longest path to it */
+    sf_value *same;         /* by value: the merged value */
     sf_value *twin;         /* by value of a nested block: its like in another */
     arranger arranger;
 } canon;
@@ -234,8 +234,8 @@ static int compare_makers(const canon *c, sf_value a, sf_value b, int depth, int
     return order;
 }
 
-/* Constants come last, else what is made in fewer steps first. The order is to be the same in all layers of a
- * network, for which hashes would not do: they decide only where nothing else does. */
+/* Constants come last, else values with fewer steps first. The order must be the same in all layers
+ * of a network, so hashes only break ties. */
 static void order_by_rank(const canon *c, sf_node *node)
 {
     enum { DEPTH = 8 };
@@ -342,7 +342,7 @@ static uint64_t hash_canon_node(const canon *c, const sf_node *node)
     return node->nresults > 0 ? sf_hash_mix(hash, c->hashes[node->result]) : hash;
 }
 
-/* The earlier of two nodes that compute the same stands for both. */
+/* The earlier of two nodes that compute the same replaces both. */
 static void merge_into(const canon *c, sf_node *first, const sf_node *node)
 {
     for (uint32_t i = 0; i < node->nresults; i++)

@@ -3,14 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-/* How a float format codes what is not a finite number:
+/* How a float format encodes infinities, NaN and zero:
  *
  *     IEEE     the highest exponent is infinity (mantissa 0) or NaN; overflow gives infinity
  *     FN       no infinity; all ones is NaN, of either sign; overflow and infinity give NaN
  *     FNUZ     no infinity, no negative zero: its pattern is NaN; overflow and infinity give NaN
  *     FINITE   only numbers; overflow and infinity give the largest one, NaN gives minus zero
- *     SCALE    a power of two and nothing else: no sign, no zero, no mantissa; all ones is NaN, and
- *              so is what is not positive. Too small a number becomes the smallest
+ *     SCALE    only powers of two: no sign, no zero, no mantissa; all ones is NaN, and so is the
+ *              image of a number that is not positive. Too small a number becomes the smallest
  *
  * Where the format leaves a choice, it is that of ml_dtypes, which JAX uses. */
 enum special { IEEE, FN, FNUZ, FINITE, SCALE };
@@ -115,9 +115,9 @@ static uint64_t encode_nan(const sf_dtype_info *info, enum special special, uint
 }
 
 /* The pattern of the finite magnitude nearest to a positive double, ties to even; past `largest`
- * when there is none. The double is significand * 2^(exponent - 52); its lowest bits are dropped, so
- * many more for a number below the normal range, and what is left is added to the exponent field,
- * where a carry does the right thing. */
+ * when there is none. The double is significand * 2^(exponent - 52); its lowest bits are dropped,
+ * more of them for a number below the normal range, and the remainder is added to the exponent
+ * field, where a carry has the right effect. */
 static uint64_t encode_magnitude(const sf_dtype_info *info, const struct format *format,
                                  double value)
 {
@@ -333,7 +333,7 @@ LOOPS(bf16, uint16_t, (double)float_of_bf16(value), to_signed((double)float_of_b
 LOOPS(f32, float, (double)value, to_signed((double)value, 64), value, value)
 LOOPS(f64, double, value, to_signed(value, 64), value, value)
 
-/* Complex numbers: the real part is what is read and written. */
+/* Complex numbers: the real part is read and written. */
 typedef struct pair32 {
     float real, imag;
 } pair32;

@@ -1,11 +1,11 @@
 /* Element types, and the numbers in them.
  *
- * One table says what every element type is: its spellings, its width and how its bits are read. The
- * rest of the code asks for the class (boolean, signed, unsigned, float, complex) and converts through
- * int64, uint64 or double. An element narrower than a byte is stored in a byte of its own. A complex
- * number is two floats, its real part and its imaginary part: n of them are 2n elements of the type of
- * their parts, and whoever only copies, hashes, prints or compares bits can take them as those.
- */
+ * One table defines every element type: its spellings, its width and how its bits are read. All
+ * other code uses the class (boolean, signed, unsigned, float, complex) and converts through int64,
+ * uint64 or double. An element narrower than a byte is stored in a byte of its own. A complex
+ * number is two floats, its real part and its imaginary part: n of them are 2n elements of the type
+ * of their parts, and code that only copies, hashes, prints or compares bits can take them as
+ * those. */
 #ifndef SF_IR_DTYPE_H
 #define SF_IR_DTYPE_H
 
@@ -86,7 +86,7 @@ static inline bool sf_is_complex(sf_dtype dtype)
     return sf_dtype_get(dtype)->class == SF_COMPLEX;
 }
 
-/* What sums are rounded in, rather than exact: floats and complex numbers. */
+/* Types whose sums are rounded: floats and complex numbers. */
 static inline bool sf_is_inexact(sf_dtype dtype)
 {
     return sf_is_float(dtype) || sf_is_complex(dtype);
@@ -127,8 +127,8 @@ double sf_round_format(double value, int exponent_bits, int mantissa_bits);
 int64_t sf_wrap(sf_dtype dtype, int64_t value);
 
 /* Element `index` of packed storage. A float type is read as double, all others as int64; the
- * `_f64` forms also convert integers, the `_i64` forms also truncate floats (saturating). Of a complex
- * number the real part is read, and what is stored has the imaginary part 0. */
+ * `_f64` forms also convert integers, the `_i64` forms also truncate floats (saturating). Of a
+ * complex number the real part is read, and a store sets the imaginary part to 0. */
 double sf_load_f64(sf_dtype dtype, const void *data, int64_t index);
 int64_t sf_load_i64(sf_dtype dtype, const void *data, int64_t index);
 void sf_store_f64(sf_dtype dtype, void *data, int64_t index, double value);
@@ -140,8 +140,8 @@ void sf_load_i64s(sf_dtype dtype, const void *data, int64_t first, int64_t count
 void sf_store_f64s(sf_dtype dtype, void *data, int64_t first, int64_t count, const double *in);
 void sf_store_i64s(sf_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *in);
 
-/* The bit pattern of element `index`, and the element from a bit pattern. Of complex numbers those of
- * their parts are asked for: an element of C128 is too wide. */
+/* The bit pattern of element `index`, and the element from a bit pattern. For complex numbers use
+ * the type of their parts: an element of C128 is too wide. */
 uint64_t sf_load_bits(sf_dtype dtype, const void *data, int64_t index);
 void sf_store_bits(sf_dtype dtype, void *data, int64_t index, uint64_t bits);
 

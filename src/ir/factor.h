@@ -1,16 +1,15 @@
 /* Factors: the loops of an operator.
  *
- * Every operator is a loop nest; its loops are its factors. Each dimension of each operand and result
- * is walked by a chain of factors, major to minor, whose sizes multiply to the dimension. From this
- * alone follow the ways an op can be split and what the pieces look like:
+ * Every operator is a loop nest; its loops are its factors. Each dimension of each operand and
+ * result is walked by a chain of factors, major to minor, whose sizes multiply to the dimension.
+ * From this alone follow the ways an op can be split and the shapes of the shards:
  *
- *     map      in operands and results: pieces of the result are independent
- *     reduce   in operands only: each piece gives a partial result, combined by a monoid
- *     window   as map, but a piece reads a range of the operand that the op computes (with a halo)
+ *     map      in operands and results: shards of the result are independent
+ *     reduce   in operands only: each shard gives a partial result, combined by a monoid
+ *     window   as map, but a shard reads a range of the operand that the op computes (with a halo)
  *     whole    cannot be split
  *
- * Tensors are numbered operands first, then results.
- */
+ * Tensors are numbered operands first, then results. */
 #ifndef SF_IR_FACTOR_H
 #define SF_IR_FACTOR_H
 
@@ -18,7 +17,7 @@
 
 typedef enum sf_factor_role { SF_MAP, SF_REDUCE, SF_WINDOW, SF_WHOLE } sf_factor_role;
 
-/* What people call the factors of an op, by number: i, j, k, ... */
+/* The letters of an op's factors, by number: i, j, k, ... */
 static inline char sf_factor_letter(int factor)
 {
     return (char)(factor < 18 ? 'i' + factor : 'a' + (factor - 18) % 8);
@@ -53,7 +52,7 @@ enum { SF_MAX_CHAIN = 8 };
 typedef struct sf_walk {
     int count;
     int factors[SF_MAX_CHAIN]; /* major to minor */
-    bool halo; /* one factor; the range that a piece needs is what the op's `halo` says */
+    bool halo;                 /* one factor; the op's `halo` gives the range that a shard needs */
 } sf_walk;
 
 typedef struct sf_factoring {
@@ -71,11 +70,12 @@ int sf_factor_add(sf_factoring *factoring, int64_t size, sf_factor_role role, sf
 /* Appends a factor to the chain of a dimension. */
 void sf_factor_walk(sf_factoring *factoring, int tensor, int dim, int factor);
 
-/* A piece of it is of use: its results are pieces, or partial results that others can be added to in any order. */
+/* A shard of it is useful: its results are shards, or partial results that others can be added to
+ * in any order. */
 bool sf_factor_can_cut(const sf_factor *factor);
 
-/* A dimension cut into blocks of `period` indices, of which each of `parts` pieces has a part: as much of a factor of
- * its chain. False where no factor can be cut so. */
+/* A dimension cut into blocks of `period` indices, of which each of `parts` shards has a part: the
+ * corresponding part of a factor of its chain. False if no factor can be cut so. */
 typedef struct sf_walk_cut {
     int at; /* dimension, or factor */
     int64_t period;

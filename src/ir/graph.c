@@ -57,7 +57,7 @@ sf_block *sf_block_new(sf_graph *graph)
     return SF_NEW(&graph->arena, sf_block);
 }
 
-/* The two large arrays are outside of the arena, so that the old copies do not stay behind. */
+/* The two large arrays are outside of the arena, so that the old copies are freed. */
 static void *grow_array(void *array, size_t count, size_t *capacity, size_t size)
 {
     *capacity = *capacity ? *capacity * 2 : 256;

@@ -2,12 +2,11 @@
  *
  *     block ── nodes, in an order in which every operand is made before it is used
  *       node ── op, operands, results, attributes, nested blocks (the body of a loop, say)
- *         value ── dense id; its type and who makes it stand in graph->values
+ *         value ── dense id; its type and maker are in graph->values
  *
  * Node ids and value ids are dense over the whole graph, nested blocks included, so an analysis is an
  * array indexed by id. Values of an enclosing block may be used inside a nested one. The graph owns
- * one arena for everything it holds, and retains the pool of its types and attributes.
- */
+ * one arena for everything it holds, and retains the pool of its types and attributes. */
 #ifndef SF_IR_GRAPH_H
 #define SF_IR_GRAPH_H
 
@@ -86,8 +85,8 @@ typedef struct sf_result {
     uint32_t like;
 } sf_result;
 
-/* What was said of how to read a text, where that makes another graph of it; zeros where nothing was. As in
- * sf_load_options, except for the sidecar, which is a file that was named. */
+/* Options for reading a text that change the graph; zeros are defaults. As in sf_load_options,
+ * except for the sidecar, which is a file that was named. */
 typedef struct sf_reading {
     int64_t unroll, assume_trip_count;
     const char *state;
@@ -95,7 +94,8 @@ typedef struct sf_reading {
     sf_reference sidecar;
 } sf_reading;
 
-/* Which kernels stand for several ops at once (prog/attention/find_attention.h): those that are better, none, or all that there are. */
+/* Which kernels replace several ops (prog/attention/find_attention.h): those that are better, none,
+ * or all that there are. */
 typedef enum sf_kernel_choice { SF_KERNELS_BEST, SF_KERNELS_NONE, SF_KERNELS_ALL } sf_kernel_choice;
 
 /* "best", "none" or "all"; false where it is another word. */
@@ -118,7 +118,7 @@ struct sf_graph {
     sf_block *top;
     sf_argument *arguments; /* top->narguments */
     sf_result *results;     /* top->nresults */
-    bool has_scopes;        /* the text told scopes */
+    bool has_scopes;        /* the text has scopes */
     sf_kernel_choice kernels;
     const char *
         compiled; /* scopes whose loops want to be machine code, a line each; or NULL. In the pool */
@@ -132,7 +132,7 @@ sf_block *sf_block_new(sf_graph *graph);
 sf_value sf_block_argument(sf_graph *graph, sf_block *block, const sf_type *type);
 void sf_block_return(sf_graph *graph, sf_block *block, uint32_t count, const sf_value *values);
 
-/* What a node is made from. Arrays are copied. */
+/* The specification of a node. Arrays are copied. */
 typedef struct sf_node_spec {
     const sf_opdef *def;
     uint32_t noperands, nresults, nregions;
@@ -146,8 +146,8 @@ typedef struct sf_node_spec {
     bool recomputed;
 } sf_node_spec;
 
-/* What makes another node of the same op, in the same place: all but operands, types, attributes and regions, and what the
- * text says of when. */
+/* The specification of another node of the same op, in the same place: all but operands, types,
+ * attributes and regions, and the text's position. */
 static inline sf_node_spec sf_spec_like(const sf_node *node)
 {
     return (sf_node_spec){.def = node->def,
@@ -193,7 +193,7 @@ static inline sf_node *sf_maker(const sf_graph *graph, sf_value value)
     return id == SF_NONE ? NULL : graph->nodes[id];
 }
 
-/* By value: equal for equal computations, and what sf_graph_hash is made of. For sf_free. */
+/* By value: equal for equal computations; sf_graph_hash combines them. For sf_free. */
 uint64_t *sf_value_hashes(const sf_graph *graph);
 
 #endif

@@ -1,10 +1,9 @@
 /* The canonical hash of a graph.
  *
- * Every value gets a hash from its maker's op, attributes, result type and the hashes of its operands,
- * so equal computations hash equally wherever they stand; the operands of a commutative op enter in
- * either order. The graph's hash combines its argument types, its results, and its nodes with effects
- * in order. Nothing else enters.
- */
+ * Every value gets a hash from its maker's op, attributes, result type and the hashes of its
+ * operands, so equal computations hash equally wherever they are; the operands of a commutative op
+ * enter in either order. The graph's hash combines its argument types, its results, and its nodes
+ * with effects in order. Nothing else enters. */
 #include "base/boundary.h"
 #include "base/hash.h"
 #include "base/mem.h"

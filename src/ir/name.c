@@ -13,8 +13,8 @@ static bool is_part(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '-' || (c & 0x80);
 }
 
-/* HLO writes every character that it cannot have in a name as an underscore, and makes names differ
- * by a number behind a point. */
+/* HLO replaces each character that names cannot have by an underscore, and makes names differ by a
+ * number after a point. */
 static bool is_hlo_spelling(sf_str name)
 {
     bool doubled = false;
@@ -44,7 +44,8 @@ static size_t underscore_count(sf_str name, size_t at)
     return length;
 }
 
-/* Whether a number in brackets behind the name of the argument stands there: "opt[0].mu" is opt_0__mu. */
+/* Whether the name of the argument is followed by a number in brackets: "opt[0].mu" is
+ * opt_0__mu. */
 static bool is_index(sf_str name, size_t at)
 {
     size_t end = at + 1;
@@ -135,7 +136,7 @@ const char **sf_clean_names(const sf_graph *graph, sf_arena *arena)
         const char *clean = sf_clean_name(sf_str_of(graph->arguments[i].name), arena);
         names[i] = *clean ? clean : "argument";
         size_t room = strlen(names[i]) + 32;
-        /* '~' is no part of a clean name, so this ends after one turn. */
+        /* '~' is not in clean names, so this ends after one iteration. */
         while (!take_name(&taken, arena, names[i])) {
             char *other = sf_arena_alloc(arena, room);
             snprintf(other, room, "%s~%u", names[i], i);

@@ -1,9 +1,8 @@
-/* What an op is, said once.
+/* The definition of an op, in one place.
  *
- * A definition answers every question the library has about an op: how it is written, what its
- * results are, how it splits, what it costs, and what it computes. Parsers, printer, planner,
- * evaluator and tests all read it. The table of definitions is op/ops.def.
- */
+ * A definition has all that the library needs of an op: syntax, result types, factors, cost, and
+ * computation. Parsers, printer, planner, evaluator and tests all read it. The table of definitions
+ * is op/ops.def. */
 #ifndef SF_IR_OPDEF_H
 #define SF_IR_OPDEF_H
 
@@ -27,18 +26,18 @@ typedef enum sf_form {
     SF_FORM_PAREN,    /* op(%a, k = 2) : types */
 } sf_form;
 
-/* What an op's regions are to it. Operands behind those of its own are *given*: each region has them as its last
- * arguments, and they are what they are in every turn and branch. Import gives regions all that they would see of
- * the blocks around them, constants apart, which they have of their own; text has no such operands, and print
- * leaves them out. */
+/* The kind of an op's regions. Operands after those of its own are *given*: each region has them as
+ * its last arguments, and they are the same in every iteration and branch. Import gives regions all
+ * outer values that they read, except constants, which they have of their own; text has no such
+ * operands, and print leaves them out. */
 typedef enum sf_control {
     SF_CONTROL_NONE,
     SF_CONTROL_LOOP, /* condition and body; as many operands of its own as it has results, which it carries */
     SF_CONTROL_BRANCH, /* one operand of its own, which says the region */
 } sf_control;
 
-/* What an absent attribute stands for. Import drops an attribute that says no more than this, so that
- * equal ops have equal attributes. */
+/* The default of an absent attribute. Import drops an attribute with this value, so that equal ops
+ * have equal attributes. */
 typedef enum sf_absent {
     SF_ABSENT_EMPTY, /* an empty list; zero or false */
     SF_ABSENT_ZEROS, /* a list of zeros; zero */
@@ -62,8 +61,8 @@ typedef enum sf_attrtext {
  *
  * Ops with a combining body (reduce, reduce_window, scatter, select_and_scatter) have a derived INT
  * slot named "body": an sf_monoid. Import recognises the region and sets it; the node then has no
- * region, and print writes the region again. A body that is no known monoid stays a region, and the
- * slot is absent. */
+ * region, and print writes the region. A body that is no known monoid stays a region, and the slot
+ * is absent. */
 typedef struct sf_attrdef {
     const char *name;  /* in the generic form */
     const char *group; /* the struct attribute that holds it there ("dimension_numbers"), or NULL */
@@ -75,12 +74,12 @@ typedef struct sf_attrdef {
     bool required;
     sf_absent absent; /* where it is not required */
     bool always;      /* MLIR insists on this number even where it is the default */
-    bool derived;     /* not in any text: import sets it, print turns it back (see `body` below) */
-    bool note;        /* derived, and says nothing about what is computed: not in the hash */
+    bool derived; /* not in any text: import sets it, print converts it back (see `body` below) */
+    bool note;    /* derived, and does not change the computation: not in the hash */
 } sf_attrdef;
 
 /* An op applied to operands of known types. Inference, factors and costs need no more than this; it
- * exists without a node, so a question can be asked before anything is built. */
+ * exists without a node, so it can be queried before anything is built. */
 typedef struct sf_op {
     const sf_opdef *def;
     int noperands, nresults, nregions;
@@ -96,7 +95,8 @@ typedef struct sf_op {
 
 typedef struct sf_eval sf_eval;
 
-/* How much time an op takes for what it makes: whether to recompute it, and where it may run twice, goes by this. */
+/* The time of an op relative to the size of its result: decides whether to recompute it, and where
+ * it may run twice. */
 typedef enum sf_cost_class {
     SF_COST_PASS,    /* a pass over operands and results: cheap to recompute */
     SF_COST_LOOKUP,  /* a pass that goes by indices */
@@ -131,11 +131,12 @@ struct sf_opdef {
     bool commutative; /* of two operands, whose order does not matter */
     bool declared;    /* the type of the result does not follow from the operand and is always
                           written out */
-    /* The slot, counted from 1, of the attribute that asks for more of a product than a device may round its operands
-     * to; 0: none. */
+    /* The slot, counted from 1, of the attribute that wants more precision of a product than that
+     * of rounded operands; 0: none. */
     int precision;
-    bool positional; /* what it computes of an element depends on where that is, or is not known */
-    bool looks_up;   /* it reads only some places of its first operand */
+    /* its result at an element depends on the element's position, or is not known */
+    bool positional;
+    bool looks_up; /* it reads only some places of its first operand */
     /* Its results are its first operands with some places changed: no copy where nobody else reads these. */
     bool updates;
     int collective; /* the sf_collective that it is, counted from 1; 0: none */
@@ -150,7 +151,8 @@ struct sf_opdef {
     void (*factors)(const sf_op *op, sf_factoring *out);
 
     /* For walks with `halo`: the range [*need_first, *need_end) of dimension `dim` of tensor
-     * `tensor` that the piece [first, end) of `factor` needs. Clipped to the tensor by the caller. */
+     * `tensor` that the shard [first, end) of `factor` needs. Clipped to the tensor by the
+     * caller. */
     void (*halo)(const sf_op *op, int factor, int tensor, int dim, int64_t first, int64_t end,
                  int64_t *need_first, int64_t *need_end);
 
@@ -158,8 +160,8 @@ struct sf_opdef {
      * partial sum. Returns how many sets; at most SF_MAX_LINEAR. NULL: none. */
     int (*linear)(const sf_op *op, uint32_t masks[]);
 
-    /* Rewrites the attributes that name sizes for an op on pieces, whose types are given, operands
-     * first: the op on the pieces must be the piece of the op. NULL: they stay as they are. */
+    /* Rewrites the attributes that name sizes for an op on shards, whose types are given, operands
+     * first: the op on the shards must be the shard of the op. NULL: they stay as they are. */
     void (*local)(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs);
 
     /* Floating-point (or integer) operations, and bytes read and written. NULL: no operations; every
@@ -167,10 +169,10 @@ struct sf_opdef {
     double (*flops)(const sf_op *op);
     double (*bytes)(const sf_op *op);
 
-    /* The oracle kernel: plain and exact. Works on pieces: `op` has the whole types, `in` and `out`
-     * hold the parts of them that their spans say, and the kernel computes exactly the part of the
-     * result that `out` asks for, from the parts it is given (for a reduce factor: the partial
-     * result over the range it holds). out[i].data is zeroed. */
+    /* The oracle kernel: plain and exact. Works on shards: `op` has the whole types, `in` and `out`
+     * have the parts of them in their spans, and the kernel computes exactly the requested part of
+     * the result, from the parts it is given (for a reduce factor: the partial result over that
+     * range). out[i].data is zeroed. */
     sf_status (*eval)(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out);
 
     /* Bytes that `eval` takes beside operands and results. NULL: tables of places along each of
@@ -197,8 +199,8 @@ static inline uint32_t sf_own_operands(const sf_node *node)
     return node->noperands;
 }
 
-/* The first operand that enters the regions, as their argument 0; those behind it follow. The index of branches does
- * not. */
+/* The first operand that enters the regions, as their argument 0; later ones follow. The index of
+ * branches does not. */
 static inline uint32_t sf_first_entering(const sf_node *node)
 {
     return node->def->control == SF_CONTROL_BRANCH ? 1 : 0;

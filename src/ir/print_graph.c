@@ -13,8 +13,8 @@ struct printer {
     const sf_graph *graph;
     sf_buf *out;
     int indent;
-    sf_value *
-        shown; /* by value: what is written for it; what is given to a region is seen there as it is */
+    /* by value: its printed name; an operand given to a region has the outer name there */
+    sf_value *shown;
 };
 
 static void print_line(struct printer *p)
@@ -347,7 +347,7 @@ static const char *sharding_name(const char *sharding)
     return *sharding == '{' ? "mhlo.sharding" : "sheaf.sharding";
 }
 
-/* Whether the text is a dictionary that reads back as it stands. */
+/* Whether the text is a dictionary that reads back verbatim. */
 static bool is_dictionary(const sf_attr *attr)
 {
     const char *text = attr->text;
@@ -465,7 +465,7 @@ static void print_region(struct printer *p, const sf_node *node, const sf_block 
     sf_buf_putc(p->out, '}');
 }
 
-/* A region of one op on two scalars: what import turned into a monoid or a comparison. */
+/* A region of one op on two scalars: import replaced it by a monoid or a comparison. */
 static void print_binary_region(struct printer *p, const sf_type *type, const char *op)
 {
     char t[SF_TYPE_TEXT];
@@ -630,7 +630,7 @@ static void print_signature(struct printer *p)
             print_string(p->out, argument->sharding);
             any = true;
         }
-        /* What was only inferred is not written down as a fact. */
+        /* Inferred facts are not written. */
         if (argument->next_from == SF_FROM_ALIAS || argument->next_from == SF_FROM_USER) {
             sf_buf_printf(p->out, "%stf.aliasing_output = %u : i32", any ? ", " : " {",
                           argument->next);

@@ -1,13 +1,13 @@
-/* A tensor in memory: a piece of a logical tensor with its elements, packed and row-major. */
+/* A tensor in memory: a shard of a logical tensor with its elements, packed and row-major. */
 #ifndef SF_IR_TENSOR_H
 #define SF_IR_TENSOR_H
 
 #include "ir/tensor_region.h"
 
 typedef struct sf_tensor {
-    const sf_type *type;  /* of the piece */
+    const sf_type *type;  /* of the shard */
     void *data;           /* type->count elements */
-    const sf_span *spans; /* type->rank of them, or NULL when the piece is the whole tensor */
+    const sf_span *spans; /* type->rank of them, or NULL when the shard is the whole tensor */
 } sf_tensor;
 
 /* The span of one dimension, also when `spans` is NULL. */

@@ -1,12 +1,11 @@
-/* Regions: which part of a logical tensor a piece holds.
+/* Regions: the part of a logical tensor in a shard.
  *
- * Per dimension a piece holds a span: the indices
+ * Per dimension a shard has a span: the indices
  *
  *     (l / length) * period + first + l % length        for l = 0, 1, ... while below `whole`
  *
- * A contiguous range has period == whole. A period below that is a strided piece: every `period`
- * indices, `length` of them. This is what splitting a minor factor under a whole major one gives.
- */
+ * A contiguous range has period == whole. A period below that is a strided shard: every `period`
+ * indices, `length` of them. Splitting a minor factor under a whole major one gives this. */
 #ifndef SF_IR_TENSOR_REGION_H
 #define SF_IR_TENSOR_REGION_H
 

@@ -1,4 +1,4 @@
-/* Who uses the values of a step's top block, and what follows from constants. */
+/* The readers of the values of a step's top block, and the nodes that follow from constants. */
 #ifndef SF_IR_USES_H
 #define SF_IR_USES_H
 

@@ -8,7 +8,7 @@
 /* Steps that a search may take, for each node of the graph and in all. */
 static const int64_t MOST_STEPS = 20000000;
 
-/* What must still hold: a node of the sketch stands for a value. */
+/* A condition to satisfy: a node of the sketch matches a value. */
 typedef struct goal {
     int node;
     sf_value value;

@@ -59,7 +59,7 @@ static sf_status find_op(const char *op, sf_diag *diag, const sf_opdef **out)
     return nearest ? sf_hint(diag, "did you mean \"%s\"?", nearest->name) : SF_EUSAGE;
 }
 
-/* Numbers are the same where their values are: each stands for a constant of its own. */
+/* Numbers are the same if their values are: each matches a constant of its own. */
 static bool is_same_operand(const sf_sketch *sketch, int a, int b)
 {
     const sf_sketch_node *left = &sketch->nodes[a], *right = &sketch->nodes[b];
@@ -119,7 +119,7 @@ sf_status sf_sketch_add_op(sf_sketch *sketch, const char *op, int noperands, con
     return sf_sketch_add(sketch, &node, diag);
 }
 
-/* Marks what hangs together with a node. */
+/* Marks all nodes connected with a node. */
 static void mark_tied(const sf_sketch *sketch, bool *tied)
 {
     bool grows = true;

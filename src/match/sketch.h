@@ -1,4 +1,4 @@
-/* A sketch, as what looks for it and what builds it see it: sheaf/sketch.h says what it is. */
+/* A sketch, for matching and for building: sheaf/sketch.h defines it. */
 #ifndef SF_MATCH_SKETCH_H
 #define SF_MATCH_SKETCH_H
 
@@ -43,8 +43,8 @@ struct sf_sketch {
     int results[SF_SKETCH_OPERANDS];
 };
 
-/* What the public functions of these names do, without a guard. An op that is there already, on the same operands, is that:
- * *number is its number. `like` has what is said of the type. */
+/* The public functions of these names, without a guard. An op that exists already, on the same
+ * operands, is reused: *number is its number. `like` has the given parts of the type. */
 sf_status sf_sketch_add_op(sf_sketch *sketch, const char *op, int noperands, const int *operands,
                            int nattrs, const sf_sketch_attr *const *attrs,
                            const sf_sketch_node *like, sf_diag *diag, int *number);

@@ -1,4 +1,4 @@
-/* What a plan does, all in all. */
+/* A plan as a whole. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "report/report_memory.h"
 #include "report/report_time.h"
 
-/* What is no more than this share faster is not called faster. */
+/* A plan that is at most this share faster is not called faster. */
 #define LEAST_GAIN 5e-4
 
 /* The prediction, if it is for this cluster. */
@@ -19,7 +19,8 @@ static const sf_prediction *prediction_of(const sf_explanation *e)
     return sf_explain_made_for(e) ? NULL : e->plan->predicted;
 }
 
-/* What was found for this cluster fits as it was lowered; of others the estimate tells. */
+/* A plan that was found for this cluster fits as it was lowered; for others the estimate
+ * decides. */
 static bool plan_fits(const sf_explanation *e)
 {
     return prediction_of(e) || sf_rank_fits(e->simulated->price.memory, sf_costs_memory(e->costs));
@@ -32,7 +33,7 @@ static sf_messages messages_of(const sf_explanation *e)
 
 /* Text ------------------------------------------------------------------------------------------- */
 
-/* Where the cluster has devices that the plan leaves idle. */
+/* Devices of the cluster that the plan leaves unused. */
 static void put_nodes(const sf_prediction *predicted, sf_buf *out)
 {
     if (predicted && *predicted->nodes)

@@ -1,4 +1,4 @@
-/* Why a gather stands where it stands: of tensors whose state is split, behind the passes of the plan. */
+/* Why a gather is at its place: of tensors whose state is split, after the passes of the plan. */
 #include <string.h>
 
 #include "base/units.h"
@@ -43,7 +43,7 @@ static uint32_t first_to_read(const sf_program *p, uint32_t after, uint32_t buff
     return SF_NONE;
 }
 
-/* What is computed before it; SF_NONE: nothing is. */
+/* The compute before it; SF_NONE: none. */
 static uint32_t work_before(const sf_gathers *gathers, uint32_t gather)
 {
     uint32_t i = gather;

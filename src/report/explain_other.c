@@ -1,4 +1,5 @@
-/* Other layouts of a tensor: it is pinned to each, with those of its class, and the rest is solved again. */
+/* Other layouts of a tensor: it is pinned to each, with those of its class, and the solver chooses
+ * all others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef struct trial {
     sf_explanation *e;
     const sf_classes *classes;
     const sf_axis_space *space;
-    double exposed;         /* in the plan, of what only the update waits for: in all, */
+    double exposed;         /* in the plan, of tensors that only the update waits for: in all, */
     uint8_t *value_exposed; /* and by value (search/axis/axis.h) */
     sf_value value;
     int axis;
@@ -110,8 +111,8 @@ static sf_status add_trial(trial *t, sf_share share)
     return status;
 }
 
-/* What the tensor may be along the axis: the choices of an argument, or what the strategies of its maker make
- * of it. Partial sums come by themselves. */
+/* The possible shares of the tensor along the axis: the choices of an argument, or the results of
+ * its maker's strategies. Partial sums are among them. */
 static sf_share_space shares_text(const trial *t)
 {
     sf_explanation *e = t->e;
@@ -158,7 +159,7 @@ static sf_status try_value(trial *t)
     return SF_OK;
 }
 
-/* Arguments and gradients, then what products make, then all else but constants. */
+/* Arguments and gradients, then results of products, then all others but constants. */
 static int rank_of(const sf_explanation *e, sf_value value)
 {
     const sf_node *node = sf_maker(e->graph, value);

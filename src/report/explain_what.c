@@ -1,4 +1,4 @@
-/* What a plan does with some tensors: how they stand, where they are moved, what else could be done. */
+/* Some tensors of a plan: their layouts, their resharding, and alternatives. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct matches {
     bool *is_match; /* by value */
 } matches;
 
-/* Named tensors; and by scope what is computed there, in any phase. */
+/* Named tensors; and by scope the values computed there, in any phase. */
 static matches find_matches(sf_explanation *e, const sf_names *names, const char *what)
 {
     matches m = {.is_match = SF_ARRAY(&e->arena, e->graph->nvalues, bool)};
@@ -61,7 +61,7 @@ static void put_rest(const sf_explanation *e, sf_style style, size_t count, sf_b
         sf_remark(out, style, "and %zu more: --all lists them", count - MOST_ROWS);
 }
 
-/* Tensors that are alike share a row. */
+/* Similar tensors share a row. */
 typedef struct row {
     const char *name, *made, *phase, *layout, *pin;
     const sf_type *type;
@@ -151,7 +151,7 @@ static void put_peak(sf_explanation *e, const rows *all, sf_buf *out)
               sf_explain_peak(e));
 }
 
-/* Of what is inside of a loop, the step says nothing. */
+/* Tensors inside of a loop have no layout in the step. */
 static const char *layout_of_reshard(sf_explanation *e, const sf_simulated_reshard *reshard,
                                      const sf_layout *layout)
 {

@@ -1,4 +1,4 @@
-/* What a cluster is, for people, and what the library has. */
+/* A cluster as text, and the library. */
 #include <inttypes.h>
 #include <stdio.h>
 

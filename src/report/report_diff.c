@@ -1,4 +1,4 @@
-/* In what two plans of one step differ. */
+/* The differences between two plans of one step. */
 #include <string.h>
 
 #include "api/api_options.h"
@@ -37,7 +37,7 @@ static const char *mesh_text(differ *d, int side)
     return keep_row_text(d, &text);
 }
 
-/* What is expected of a plan. */
+/* The predicted costs of a plan. */
 typedef struct expected {
     const char *title;
     sf_text (*text)(double);
@@ -71,7 +71,7 @@ static const char *cluster_text(const sf_plan *plan)
     return plan->predicted && *plan->predicted->cluster ? plan->predicted->cluster : "-";
 }
 
-/* What one of the plans does in time, and the other, too or not. */
+/* Schedules in time of the plans, in one or both of them. */
 static void add_in_time(differ *d, sf_table *table)
 {
     sf_fact facts[SIDES][SF_IN_TIME_FACTS];
@@ -106,7 +106,7 @@ static void put_diff_head(differ *d, sf_style style, sf_buf *out)
     sf_table_print(&table, style, out);
 }
 
-/* Rows: names that differ in numbers alone, and stand alike on both sides, share one. */
+/* Rows: names that differ in numbers alone, and have the same layouts on both sides, share one. */
 
 typedef struct row {
     const char *name, *folded, *layouts[SIDES];
@@ -201,7 +201,7 @@ static void diff_arguments(differ *d, rows *out)
     }
 }
 
-/* "stage 1, again: ", or nothing. */
+/* "stage 1, recomputed: ", or nothing. */
 static void add_place(const sf_plan *plan, const sf_node *node, sf_buf *out)
 {
     bool staged = plan->pipeline && !plan->pipeline->stages.anywhere[node->id];
@@ -212,7 +212,7 @@ static void add_place(const sf_plan *plan, const sf_node *node, sf_buf *out)
         sf_buf_printf(out, "%s%s: ", staged && recomputed ? ", " : "", recomputed ? "again" : "");
 }
 
-/* "[S(0)] [R] -> [S(0)]": operands and results, behind where and whether it runs again. */
+/* "[S(0)] [R] -> [S(0)]": operands and results, after its stage and whether it is recomputed. */
 static const char *node_layouts(differ *d, int side, const sf_node *node,
                                 const sf_type *const *types)
 {

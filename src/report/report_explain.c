@@ -38,7 +38,7 @@ static sf_status find_explained_bound(sf_explanation *e)
     return SF_OK;
 }
 
-/* The search that found the plan may have told it all. */
+/* The search that found the plan may have recorded everything. */
 static sf_status find_told(sf_explanation *e)
 {
     sf_group_runs runs;
@@ -66,7 +66,7 @@ static void check_bound(const sf_explanation *e)
 static sf_status price_plan(sf_explanation *e)
 {
     e->target = sf_cluster_target(e->cluster);
-    SF_TRY(find_explained_bound(e)); /* of all devices, also of those that the plan leaves idle */
+    SF_TRY(find_explained_bound(e)); /* of all devices, also of those that the plan leaves unused */
     SF_TRY(sf_plan_cluster(e->plan, e->cluster, &e->arena, e->diag, &e->cluster));
     SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));
     SF_TRY(find_told(e));

@@ -1,12 +1,11 @@
-/* What a plan costs on a cluster, computed once, for text and for JSON.
+/* The costs of a plan on a cluster, computed once, for text and for JSON.
  *
- *     report_explain.c        prices the plan, then one of
+ *     report_explain.c        simulates the plan, then one of
  *     explain_all.c    all of the step
  *     explain_what.c   some of its tensors, with
- *     explain_other.c  what other layouts of them would cost
- *     explain_gathers.c  why gathers of them stand where they do, behind passes
- *     explain_words.c  words for all of these
- */
+ *     explain_other.c  the costs of other layouts of them
+ *     explain_gathers.c  why gathers of them are at their places, after passes
+ *     explain_words.c  words for all of these */
 #ifndef SF_REPORT_REPORT_EXPLAIN_H
 #define SF_REPORT_REPORT_EXPLAIN_H
 
@@ -44,7 +43,7 @@ typedef struct sf_explanation {
     sf_explained_reshards *kinds;
 } sf_explanation;
 
-/* What the plan was made for, where that is another cluster; else NULL. And a layout as people write it. */
+/* The cluster of the plan, if that is another one; else NULL. And a layout as text. */
 const char *sf_explain_made_for(const sf_explanation *e);
 const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout);
 
@@ -55,10 +54,11 @@ const char *sf_explain_peak(sf_explanation *e);
 void sf_explain_text(sf_explanation *e, sf_buf *out);
 void sf_explain_json(sf_explanation *e, sf_buf *out);
 
-/* What the pattern matches, as text or JSON; SF_EUSAGE when that is nothing. */
+/* The tensors and scopes that the pattern matches, as text or JSON; SF_EUSAGE without a match. */
 sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out);
 
-/* Another layout of a tensor, and of its like, and what the step takes with the rest chosen again. */
+/* Another layout of a tensor, and of similar ones, and the step time with all others chosen for
+ * it. */
 typedef struct sf_other_layout {
     sf_value value;
     const char *layout;
@@ -71,15 +71,15 @@ typedef struct sf_other_layout {
 sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *values,
                             size_t *nothers, sf_other_layout **out);
 
-/* A gather of an argument that is split, behind the passes of the plan. Instructions are those of the program, or of the body
- * of the loop that it stands in. */
+/* A gather of an argument that is split, after the passes of the plan. Instructions are those of
+ * the program, or of the body of the loop that it is in. */
 typedef struct sf_explained_gather {
     uint32_t argument;
     uint32_t inst, reader; /* the first to read it; SF_NONE: nobody there does */
     bool in_loop;
     double seconds, exposed;
     const char *read_by; /* its scope */
-    const char *why;     /* it stands where it does, and not before */
+    const char *why;     /* why it is there, and not earlier */
 } sf_explained_gather;
 
 /* Those of the arguments that are wanted, in the order of the program; none where the plan has no passes. In the arena of e. */

@@ -1,4 +1,4 @@
-/* The memory of a rank at its peak, by kind: the same words wherever a price is told. */
+/* The memory of a rank at its peak, by kind, with the same words in all reports. */
 #ifndef SF_REPORT_REPORT_MEMORY_H
 #define SF_REPORT_REPORT_MEMORY_H
 

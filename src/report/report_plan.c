@@ -1,4 +1,4 @@
-/* What a plan does: where the state stands, and what the ranks tell each other in a step. */
+/* A plan: the placement of the state, and the collectives of a step. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static traffic *find_traffic(plan_summary *summary, const sf_node *node)
     return t;
 }
 
-/* Those in a loop count as often as it is known to turn. */
+/* Those in a loop count with its known trip count. */
 static void count_traffic(const sf_graph *graph, const sf_block *block, double times,
                           plan_summary *out)
 {
@@ -92,7 +92,7 @@ static bool is_counted(const sf_local *local, const sf_plan *plan, uint32_t argu
            sf_share_place(share, sf_mesh_coordinate(&plan->mesh, local->rank, axis)) > 0;
 }
 
-/* What a group of a pipeline does not hold is empty there: neither it nor a piece of it. */
+/* Arguments that a pipeline rank does not hold are empty there. */
 static void count_arguments(const sf_local *local, const sf_plan *plan, plan_summary *out)
 {
     const sf_graph *step = local->step, *graph = local->graph;
@@ -123,8 +123,8 @@ static double bytes_held(const plan_summary *summary)
     return bytes;
 }
 
-/* Takes in another group: what is moved is of the one that moves most, what is held of the one that holds most, and
- * tensors that are split are counted in whichever has them. */
+/* Adds another pipeline rank: traffic is that of the one with the most, memory that of the one with
+ * the most, and split tensors are counted on the one that has them. */
 static void add_group(plan_summary *all, const plan_summary *group)
 {
     bool holds_more = bytes_held(group) > bytes_held(all);
@@ -283,7 +283,7 @@ struct job {
     sf_diag *diag;
 };
 
-/* The groups behind the first. */
+/* The pipeline ranks after the first. */
 static sf_status summarize_others(const struct job *job, plan_summary *out)
 {
     for (int g = 1; g < sf_plan_groups(job->plan); g++) {

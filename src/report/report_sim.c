@@ -22,7 +22,8 @@ static double peak_of_all(const sf_cluster *cluster, sf_math math)
     return all;
 }
 
-/* Adds the products of a program that runs `times` times: flops, and what they take at the peak of all devices. */
+/* Adds the products of a program that runs `times` times: flops, and their time at the peak of all
+ * devices. */
 static void add_products(const sf_cluster *cluster, const sf_program *program, double times,
                          double *flops, double *seconds)
 {

@@ -1,11 +1,10 @@
-/* What the simulator says of a plan, computed once, for text and for JSON.
+/* The simulation of a plan, computed once, for text and for JSON.
  *
  *     report_sim.c          lowers and simulates the program of the first rank, and adds up
  *     sim_text.c     for people
- *     sim_groups.c   the groups of a pipeline, for both
+ *     sim_groups.c   the pipeline ranks, for both
  *     sim_json.c     for machines
- *     sim_against.c  beside a run that was timed
- */
+ *     sim_against.c  beside a run that was timed */
 #ifndef SF_REPORT_REPORT_SIM_H
 #define SF_REPORT_REPORT_SIM_H
 
@@ -40,7 +39,7 @@ typedef struct sf_sim_report {
     sf_simulation sim;   /* and its simulation */
     sf_price price;
     double flops,
-        best; /* of the products of the whole step, and what they take at the peak of all devices */
+        best; /* of the products of the whole step, and their time at the peak of all devices */
     sf_sim_kind kinds[SF_INST_KIND_COUNT];
     sf_sim_comm *comms; /* those that are waited for longest first */
     size_t ncomms, comm_capacity;
@@ -52,8 +51,8 @@ typedef struct sf_sim_report {
     sf_arena arena;
 } sf_sim_report;
 
-/* Lowers and simulates the first rank of each group, and adds up: all but what was timed. `see` as of sf_price_plan. To be
- * closed, after a failure too. */
+/* Lowers and simulates the first rank of each pipeline rank, and adds up: all but measured times.
+ * `see` as of sf_price_plan. The report must be closed, after a failure too. */
 sf_status sf_sim_fill(sf_sim_report *report, sf_see_reshard *see, void *context, sf_diag *diag);
 void sf_sim_close(sf_sim_report *report);
 
@@ -67,7 +66,8 @@ double sf_sim_link_seconds(const sf_sim_report *report, int level);
 sf_status sf_sim_read_timed(sf_sim_report *report, const char *path, sf_diag *diag);
 void sf_sim_text_beside(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 
-/* Of a pipeline: stages that a group has, in the arena, and what of its time it waits for messages. */
+/* Of a pipeline: stages of a pipeline rank, in the arena, and its share of time waiting for
+ * messages. */
 uint32_t *sf_sim_stages(sf_sim_report *report, int group, uint32_t *count);
 double sf_sim_message_waits(const sf_rank_run *run);
 
@@ -81,7 +81,7 @@ void sf_sim_json_groups(sf_sim_report *report, sf_json_writer *json);
 void sf_sim_text(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 void sf_sim_json(sf_sim_report *report, sf_buf *out);
 
-/* What a kind of collective takes, into the object that is open. */
+/* The costs of a kind of collective, into the open object. */
 void sf_sim_put_comm(const sf_sim_report *report, const sf_sim_comm *comm, sf_json_writer *json);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a plan does in time, in words: in stages, in how many turns, and recompute. */
+/* A plan's schedule in time, as text: stages, micro-batches, and recompute. */
 #ifndef SF_REPORT_REPORT_TIME_H
 #define SF_REPORT_REPORT_TIME_H
 
@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 #include "report/table.h"
 
-/* What a group of a pipeline sends others, and receives from them, in a step. */
+/* Messages that a pipeline rank sends, and receives, in a step. */
 typedef struct sf_messages {
     int64_t count;
     double bytes;
@@ -15,7 +15,7 @@ typedef struct sf_messages {
 /* Of all that the step computes, recompute. */
 double sf_recomputed_share(const sf_plan *plan, const sf_graph *graph);
 
-/* Stages, turns, shards, recompute, passes; `text` is NULL where there is nothing to say. */
+/* Stages, micro-batches, chunks, recompute, passes; `text` is NULL for none. */
 enum { SF_IN_TIME_FACTS = 5 };
 typedef struct sf_fact {
     const char *label, *text;

@@ -7,7 +7,7 @@
 #include "op/op.h"
 #include "report/summary.h"
 
-/* What is known of a scope of the pool while the tree is made. */
+/* Facts about a scope of the pool while the tree is made. */
 struct info {
     const sf_scope *scope; /* NULL: the graph does not use it */
     sf_scope_cost cost;
@@ -82,9 +82,9 @@ static void add_scope_nodes(struct tree *tree, const sf_cost *costs)
     }
 }
 
-/* A parameter is at home in the deepest scope that holds all its uses in the forward pass. Ops that
- * only pass it on (a slice of stacked weights, a change of type) stand for their own users, and when
- * it is cut into slices that make up the whole, each slice has a home of its own: so the layers of an
+/* A parameter belongs to the deepest scope with all its uses in the forward pass. Ops that only
+ * pass it on (a slice of stacked weights, a change of type) count as their own users, and when it
+ * is cut into slices that make up the whole, each slice has a scope of its own: so the layers of an
  * unrolled loop over stacked weights own their weights. */
 
 struct users {
@@ -147,7 +147,7 @@ static const sf_scope *home_of(const sf_graph *graph, const struct users *users,
     return home;
 }
 
-/* The value that stands for a parameter: past the ops that only pass on all of it. */
+/* The value that represents a parameter: past the ops that only pass on all of it. */
 static sf_value past_moves(const sf_graph *graph, const struct users *users, sf_value value)
 {
     for (int i = 0; i < DEEPEST_PASS; i++) {

@@ -1,5 +1,5 @@
-/* The scope tree as rows. A row stands for one scope, or for several equal ones that are folded:
- * "layer_0 .. layer_23 (24x)". It holds their sum, so that a column still adds up. */
+/* The scope tree as rows. A row is one scope, or several equal ones that are folded: "layer_0 ..
+ * layer_23 (24x)". It has their sum, so that a column adds up. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct rows {
     uint32_t depth;
 };
 
-/* Scopes that one row stands for: entries of summary->scopes, whose subtrees are equal. */
+/* Scopes of one row: entries of summary->scopes, whose subtrees are equal. */
 struct instances {
     uint32_t count;
     uint32_t *at;
@@ -47,7 +47,7 @@ static sf_scope_cost sum_of_instances(const sf_summary *summary, struct instance
 }
 
 /* The same scopes below, with the same flops and parameters. Bytes and nodes may differ a little: a
- * constant that layers share stands in the first of them. */
+ * constant that layers share counts in the first of them. */
 static bool are_equal(const sf_scope_cost *scopes, uint32_t a, uint32_t b)
 {
     if (scopes[a].end - a != scopes[b].end - b)

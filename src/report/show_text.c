@@ -1,8 +1,7 @@
 /* The summary for people.
  *
- *     step NAME, then what was read; arguments by role and the largest of them; results and state;
- *     costs by op, by phase, by scope. Where something was inferred, how stands beside it.
- */
+ *     step NAME, then its file; arguments by role and the largest of them; results and state;
+ *     costs by op, by phase, by scope. Inferred facts have their source beside them. */
 #include <inttypes.h>
 
 #include "ir/opdef.h"
@@ -46,7 +45,8 @@ static void print_table(struct page *page, const sf_table *table)
     sf_table_print(table, page->style, page->out);
 }
 
-/* What the text computes again, and where: "... 213 ops ..., in layer_0, layer_1: 23.1% of the flops". */
+/* Nodes that the text recomputes, and their scopes: "... 213 ops ..., in layer_0, layer_1: 23.1% of
+ * the flops". */
 static const char *recomputed_text(struct page *page)
 {
     const sf_summary *summary = page->summary;

@@ -1,4 +1,4 @@
-/* The groups of a pipeline: what each takes, and who is busy when. */
+/* The pipeline ranks: the costs of each, and their timelines. */
 #include "base/json.h"
 #include <string.h>
 

@@ -25,7 +25,7 @@ static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool unknown
         walk->types = SF_ARRAY(&walk->scratch, walk->type_capacity, const sf_type *);
     }
     sf_cost cost = {.nodes = 1, .unknown_trips = unknown_trips && !sf_is(node, SF_OP_CONSTANT)};
-    /* What a loop or a branch moves, the ops inside read and write. */
+    /* The ops inside of a loop or a branch read and write its data. */
     if (sf_is_control(node))
         return cost;
     sf_op op = sf_op_of(walk->summary->graph, node, walk->types);

@@ -1,11 +1,10 @@
-/* A summary of a step: what goes in, what comes out, and what it costs, by op, phase and scope.
+/* A summary of a step: arguments, results, and costs by op, phase and scope.
  *
- * Costs are those of the op table, of every op as it stands: nothing is fused, so `bytes` is what the
- * ops read and write one by one. Each node counts once, in one op kind, one phase and one scope; so
- * ops, phases and the root scope all add up to the total. The body of a loop costs as often as it
- * runs; where the trip count is not known it counts once, and `sf_cost.unknown_trips` says where. Every
- * branch of a `case` counts.
- */
+ * Costs are those of the op table, of every op by itself: nothing is fused, so `bytes` is the sum
+ * of the bytes that ops read and write. Each node counts once, in one op kind, one phase and one
+ * scope; so ops, phases and the root scope all add up to the total. The body of a loop costs as
+ * often as it runs; where the trip count is not known it counts once, and `sf_cost.unknown_trips`
+ * marks it. Every branch of a `case` counts. */
 #ifndef SF_REPORT_SUMMARY_H
 #define SF_REPORT_SUMMARY_H
 
@@ -14,8 +13,7 @@
 typedef struct sf_cost {
     int64_t nodes;
     double flops, bytes;
-    bool
-        unknown_trips; /* holds nodes of a loop that runs an unknown number of turns, counted once */
+    bool unknown_trips; /* has nodes of a loop with an unknown trip count, counted once */
 } sf_cost;
 
 typedef struct sf_op_cost {
@@ -23,7 +21,7 @@ typedef struct sf_op_cost {
     sf_cost cost;
 } sf_op_cost;
 
-/* Tensors by what they are for, and how that was found out. Sums stop at INT64_MAX. */
+/* Tensors by role, and its source. Sums stop at INT64_MAX. */
 typedef struct sf_role_total {
     int64_t count, elements, bytes;
     int64_t from[SF_SOURCE_COUNT];
@@ -58,7 +56,7 @@ typedef struct sf_summary {
                                ones together. The first is the root */
     uint32_t nscopes;
     int64_t loops, branches; /* `while` and `case` nodes that stayed */
-    sf_cost recomputed;      /* what the text computes a second time, counted once in `total`, */
+    sf_cost recomputed;      /* recompute in the text, counted once in `total`, */
     const sf_scope *
         *recomputed_in; /* and the outermost scopes that it is in, in order of the step */
     uint32_t nrecomputed_in;
@@ -72,8 +70,8 @@ void sf_summary_free(sf_summary *summary);
  * with each parameter in the scope where it is at home. */
 void sf_summarize_scopes(sf_summary *summary, const sf_cost *costs);
 
-/* Orders names of scopes. With `numbers`, as people do: layer_2 before layer_10. Without, all numbers
- * are alike, and 0 means that the names are of one family: s0b1_conv and s2b0_conv. */
+/* Orders names of scopes. With `numbers`, as people do: layer_2 before layer_10. Without, numbers
+ * are ignored, and 0 means that the names are of one family: s0b1_conv and s2b0_conv. */
 int sf_compare_names(const char *a, const char *b, bool numbers);
 
 void sf_cost_add(sf_cost *to, const sf_cost *more);

@@ -57,7 +57,7 @@ static void pad_with(sf_buf *out, int count)
         sf_buf_putc(out, ' ');
 }
 
-/* Keeps both ends, and more of the last one: it says what the thing is. */
+/* Keeps both ends, and more of the last one, which is the specific part. */
 static void put_cut(sf_buf *out, const char *text, int width)
 {
     int length = text_width(text);

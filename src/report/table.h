@@ -15,7 +15,7 @@ typedef struct sf_style {
     bool colour;
 } sf_style;
 
-/* What becomes of a column where the table is too wide. */
+/* How a column shrinks if the table is too wide. */
 typedef enum sf_squeeze {
     SF_STAYS,
     SF_SHRINKS,    /* is cut in the middle; at most one column */

@@ -1,4 +1,5 @@
-/* Primitives that a schedule defines, sheaf.primitive{name = ..., check = ..., apply = ...}, or loads, sheaf.plugin(path).
+/* Primitives that a schedule defines, sheaf.primitive{name = ..., check = ..., apply = ...}, or
+ * loads, sheaf.plugin(path).
  *
  * They are methods of modules, like those that are built in, and made of them: what they apply is checked, verified, tuned and kept
  * in the plan one by one, behind a note with their name. All of it is applied, or nothing.
@@ -23,7 +24,7 @@ static int call_given(lua_State *L, int upvalue, int count, int results)
     return lua_pcall(L, count, results, 0);
 }
 
-/* What must hold before: the function gives true, or false and the reason. */
+/* The condition: the function returns true, or false and the reason. */
 static void check_given(lua_State *L, int count)
 {
     const char *name = lua_tostring(L, lua_upvalueindex(NAME));

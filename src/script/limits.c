@@ -12,7 +12,7 @@ enum {
     LOOK_EVERY = 64 /* allocations, likewise */
 };
 
-/* What an allocation that fails is charged: Lua looks for garbage everywhere before it gives up. */
+/* The charge of an allocation that fails: Lua runs a full garbage collection before it gives up. */
 static const int64_t FAILED = 1000000;
 
 void sf_script_note_line(sf_script *script, lua_State *L)
@@ -35,7 +35,7 @@ bool sf_script_is_late(const sf_script *script)
 static void *refuse(sf_script *script)
 {
     script->left -= FAILED;
-    if (script->lua) /* reading where it stands allocates nothing */
+    if (script->lua) /* reading at this point allocates nothing */
         sf_script_note_line(script, script->lua);
     return NULL;
 }

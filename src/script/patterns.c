@@ -1,5 +1,6 @@
-/* Lua's functions on strings, charged for what they may take before they run: the matcher goes back and forth without the
- * hook being asked. A pattern with k repetitions takes at most about n^k steps from each of n places. */
+/* Lua's functions on strings, charged for their worst case before they run: the matcher backtracks
+ * without the hook. A pattern with k repetitions takes at most about n^k steps from each of n
+ * places. */
 #include <math.h>
 #include <string.h>
 

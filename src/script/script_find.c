@@ -39,8 +39,8 @@ const int *sf_script_take_subgraphs(lua_State *L, int at, int *count)
     return numbers;
 }
 
-/* Choosing ops: by a pattern of their names, or by a function of Lua's. That one runs protected: an error must not jump over
- * what calls it, and is raised behind that. */
+/* Selecting ops: by a pattern of their names, or by a function of Lua's. That one runs protected:
+ * an error must not jump over its C caller, and is raised after that. */
 typedef struct choosing {
     lua_State *L;
     const sf_regex *names; /* or NULL */

@@ -1,4 +1,4 @@
-/* Within script/: what is done with ops, found in modules. */
+/* Within script/: operations on ops, found in modules. */
 #ifndef SF_SCRIPT_SCRIPT_FIND_H
 #define SF_SCRIPT_SCRIPT_FIND_H
 

@@ -40,14 +40,16 @@ static const char **push_paths(lua_State *L, const char *pattern, int *count)
     return paths;
 }
 
-/* One that is alone goes by its own path, so that what is below it is found whatever its dots mean. */
+/* A single one is selected by its own path, so that modules below it are found whatever its dots
+ * mean. */
 int sf_script_push_module(lua_State *L, const char *above, const char *name)
 {
     const char *path = lua_pushfstring(L, "%s%s%s", above, *above ? "/" : "", name);
     if (count_modules(L, path, 0, NULL) == 0) {
         sf_script *script = sf_script_of(L);
         sf_primitive said = {.size = sizeof said, .kind = SF_PRIMITIVE_DECOMPOSE, .module = path};
-        sf_primitives_add(script->list, &said, &script->scratch, NULL); /* it says what was meant */
+        /* its message has the valid names */
+        sf_primitives_add(script->list, &said, &script->scratch, NULL);
         return sf_script_throw(L);
     }
     const char *one;

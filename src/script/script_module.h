@@ -19,7 +19,7 @@ int sf_script_push_modules(lua_State *L, const char *pattern, int slashes);
 /* The pattern of the module at `at`; its text lives as long as that. */
 const char *sf_script_module_at(lua_State *L, int at);
 
-/* script_space.c: sheaf.space, and what it gives. */
+/* script_space.c: sheaf.space, and its objects. */
 void sf_script_open_spaces(lua_State *L);
 int sf_script_give_space(lua_State *L);
 
@@ -27,7 +27,7 @@ int sf_script_give_space(lua_State *L);
 int sf_script_define(lua_State *L);
 int sf_script_load_plugin(lua_State *L); /* sheaf.plugin */
 
-/* apply.c: what was applied. */
+/* apply.c: applied primitives. */
 void sf_script_open_primitives(lua_State *L);
 
 /* Where the script is. */

@@ -1,4 +1,5 @@
-/* The table `sheaf`, and the schedule: what is said of the whole step. Modules are in script_module.c. */
+/* The table `sheaf`, and the schedule: settings of the whole step. Modules are in
+ * script_module.c. */
 #include <string.h>
 
 #include "api/primitive/primitives.h"
@@ -54,7 +55,7 @@ static int set_mesh(lua_State *L)
     return set(L);
 }
 
-/* What completion would add is to be said. */
+/* Requires syncs that sharding propagation would otherwise add. */
 static int set_strict(lua_State *L)
 {
     check_schedule(L);
@@ -138,7 +139,7 @@ static int verify(lua_State *L)
     return 0;
 }
 
-/* What is no method is a module. */
+/* A name that is no method is a module. */
 static int index_schedule(lua_State *L)
 {
     const char *key = luaL_checkstring(L, 2);

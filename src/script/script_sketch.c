@@ -15,7 +15,8 @@ typedef struct held {
     sf_sketch *sketch;
 } held;
 
-/* What stands for a tensor: a number in the sketch, which is its first user value. The second is its shape, of an input. */
+/* A traced tensor: a number in the sketch, which is its first user value. The second is its shape,
+ * of an input. */
 typedef struct traced {
     int number;
 } traced;
@@ -46,7 +47,8 @@ static void push_traced(lua_State *L, int number)
     luaL_setmetatable(L, TRACED_KIND);
 }
 
-/* The number, in the sketch that is made now, of what is at `at`: something traced, or a number of Lua's. */
+/* The number, in the current sketch, of the value at `at`: a traced tensor, or a number of
+ * Lua's. */
 static int take_operand(lua_State *L, int at)
 {
     sf_script *script = sf_script_of(L);
@@ -82,7 +84,7 @@ static int64_t *push_numbers(lua_State *L, int at, int *count)
     return numbers;
 }
 
-/* What an op is told, out of a table. */
+/* The attributes of an op, from a table. */
 typedef struct told {
     int nattrs, rank;
     sf_sketch_attr attrs[MOST_ATTRS];
@@ -225,7 +227,7 @@ static const luaL_Reg traced_methods[] = {
     {"__pow", raise}, {"__unm", negate},   {"__index", index_traced}, {NULL, NULL},
 };
 
-/* What is written with ops alone, as frameworks lower it. */
+/* Functions written with ops alone, as frameworks lower them. */
 static const char prelude[] =
     "local op = ...\n"
     "function op.dot(a, b, how) return op.dot_general(a, b, how or {}) end\n"

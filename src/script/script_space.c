@@ -38,7 +38,7 @@ static int trans(lua_State *L)
     return sf_script_apply(L, &said, 1);
 }
 
-/* assign("layer_0", 0), assign("layer_0", {0, 1} [, turn]) */
+/* assign("layer_0", 0), assign("layer_0", {0, 1} [, micro-batch]) */
 static int assign(lua_State *L)
 {
     luaL_checkudata(L, 1, SPACE_KIND);
@@ -64,7 +64,8 @@ static int assign(lua_State *L)
     return sf_script_apply(L, &said, 1);
 }
 
-/* {"layer_0", "backward", 3, 1}: ops, the pass, the turn and the round; what is left out is all. Texts stay on the stack. */
+/* {"layer_0", "backward", 3, 1}: ops, the pass, the micro-batch and the round; omitted ones mean
+ * all. Texts stay on the stack. */
 static sf_task take_task(lua_State *L, int at)
 {
     static const char *const passes[] = {"forward", "backward", "weights", NULL};

@@ -1,8 +1,8 @@
-/* Within script/: what comes after a running schedule.
+/* Within script/: the state of a running schedule.
  *
- * A Lua error jumps over C frames, so functions that Lua calls own nothing: what they need is here, and is freed by
- * sf_script_run, outside of the protected call. Diagnostics become Lua errors in sf_script_throw, and Lua errors
- * diagnostics in run_schedule.c; nowhere else.
+ * A Lua error jumps over C frames, so functions that Lua calls own nothing: their memory is here,
+ * and is freed by sf_script_run, outside of the protected call. Diagnostics become Lua errors in
+ * sf_script_throw, and Lua errors diagnostics in run_schedule.c; nowhere else.
  *
  * Limits. Memory comes from an allocator of our own, and what the library takes meanwhile is counted, too. Instructions are
  * counted by a hook, which does not see what C functions do: those that could take long say first what they may take
@@ -69,7 +69,7 @@ void sf_script_push_methods(lua_State *L, const char *kind);
 void sf_script_wrap(lua_State *L, const char *name, lua_CFunction function, bool flag);
 int sf_script_call_own(lua_State *L);
 
-/* patterns.c: string.find and its like, charged for what they may take. */
+/* patterns.c: string.find and its like, charged for their worst case. */
 void sf_script_guard_strings(lua_State *L);
 
 /* values.c: what must not depend on addresses. The text of a value has none. */
@@ -82,7 +82,7 @@ void sf_script_open_sheaf(lua_State *L);
 /* tune_variable.c: the table `tune`. */
 void sf_script_open_tune(lua_State *L);
 
-/* Raises what the last call left in script->scratch. */
+/* Raises the error of the last call in script->scratch. */
 int sf_script_throw(lua_State *L);
 
 /* Raises again what a protected call has caught. */

@@ -17,7 +17,7 @@ static int tune_int(lua_State *L)
     return 1;
 }
 
-/* tune.choice("recipe", {"dp", "zero1"}): what is in the list, as it is there. */
+/* tune.choice("recipe", {"dp", "zero1"}): the item of the list, unchanged. */
 static int tune_choice(lua_State *L)
 {
     enum { MOST_CHOICES = 1000 };

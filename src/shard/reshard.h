@@ -20,9 +20,10 @@
  * shares of the two layouts, and contiguous ones: no cheaper way is known to be missed if axes are
  * powers of two.
  *
- * A way may go along axes whose shares do not change in the end: to reduce along the first axis, it may pay
- * to slice along the second, reduce a part, and gather. But never along one in front of all that change:
- * axes that come early have large strides (shard/mesh.h), and so, on a real machine, the slower links. */
+ * A way may use axes whose shares do not change in the end: to reduce along the first axis, it may
+ * pay to slice along the second, reduce a part, and gather. But never along one in front of all
+ * that change: axes that come early have large strides (shard/mesh.h), and so, on a real machine,
+ * the slower links. */
 #ifndef SF_SHARD_RESHARD_H
 #define SF_SHARD_RESHARD_H
 

@@ -11,7 +11,7 @@
 
 enum {
     ROUND = 4,                 /* nodes of the tree that are visited at a time */
-    ELIMINATE_LIMIT = 1 << 22, /* cells, for the rest of one node */
+    ELIMINATE_LIMIT = 1 << 22, /* cells, for the remaining problem of one node */
     FIRST_SWEEPS = 400,        /* for the bound of the root, which starts from nothing */
     SWEEPS = 60,               /* and of the others, which start from their parent's multipliers */
     OPEN_LIMIT = 200000,       /* nodes that wait */
@@ -25,18 +25,18 @@ typedef struct leaf {
     double *multiplier; /* [ntimes] of the root problem */
 } leaf;
 
-/* What a visit found. */
+/* The result of a visit. */
 typedef struct visit {
     leaf from;
     bool failed; /* no memory */
     int64_t work;
     int64_t bound; /* SF_FORBIDDEN: nothing better is in it */
-    bool solved;   /* the rest was solved: `cost` and `choice` */
+    bool solved;   /* the remaining problem was solved: `cost` and `choice` */
     int64_t cost;
-    uint32_t *choice;   /* [nnodes] */
-    bool again;         /* so much was taken away that it is worth to look again before a split */
-    bool *low;          /* [strategies]: keep, for the first child; that is all when `again` */
-    bool *high;         /* and the second */
+    uint32_t *choice; /* [nnodes] */
+    bool again; /* enough strategies were removed to bound the problem once more before a split */
+    bool *low;  /* [strategies]: keep, for the first child; that is all when `again` */
+    bool *high; /* and the second */
     double *multiplier; /* [ntimes] */
 } visit;
 
@@ -53,7 +53,7 @@ typedef struct tree {
     double *multiplier; /* [ntimes]: found at the root */
 } tree;
 
-/* The rest of the problem under a visit. */
+/* The remaining problem of a visit. */
 typedef struct place {
     sf_arena arena;
     sf_network net;
@@ -108,7 +108,8 @@ static void drop_leaf(leaf *l)
     sf_free(l->multiplier);
 }
 
-/* Points of the rest are some of the root's, in the same order and with the same names. */
+/* Points of the remaining problem are some of the root's, in the same order and with the same
+ * names. */
 static void place_points(const sf_problem *root, place *here, const double *multiplier)
 {
     here->point_of = SF_ARRAY(&here->arena, here->rest.ntimes, uint32_t);
@@ -121,7 +122,7 @@ static void place_points(const sf_problem *root, place *here, const double *mult
     }
 }
 
-/* Solves what has no uses left, or nothing at all; true when the visit is done with that. */
+/* Solves a problem without uses, or an empty one; true when the visit is done with that. */
 static bool finish_place(place *here, visit *v)
 {
     sf_elimination order;
@@ -137,7 +138,8 @@ static bool finish_place(place *here, visit *v)
     return true;
 }
 
-/* Which strategies of the root the rest still has; all of nodes that the rest has not, which follow. */
+/* Marks the root's strategies that the remaining problem has; all strategies of nodes that it does
+ * not have, whose choice follows. */
 static void keep_rest(const sf_problem *root, const place *here, const bool *left, const bool *from,
                       bool *keep)
 {
@@ -151,7 +153,7 @@ static void keep_rest(const sf_problem *root, const place *here, const bool *lef
     }
 }
 
-/* The price of what a strategy uses. */
+/* The price of a strategy's usage. */
 static void price_choices(const place *here, double *priced)
 {
     for (uint32_t u = 0; u < here->rest.nuses; u++) {
@@ -164,9 +166,9 @@ static void price_choices(const place *here, double *priced)
     }
 }
 
-/* The node to split, and the value at which. What the bound lacks is mostly the limit's doing: so the node
- * whose strategies differ most in what they pay for usage, and its dear ones apart from its cheap ones.
- * Where none differs, the one whose strategies' bounds do. */
+/* The node to split, and the value at which. The gap of the bound is mostly due to the limit: so it
+ * is the node whose strategies differ most in the price of their usage, and its expensive ones are
+ * split from its cheap ones. If none differs, the one whose strategies' bounds do. */
 static uint32_t pick_node(const sf_problem *rest, const bool *left, const double *value,
                           double *middle)
 {
@@ -217,7 +219,7 @@ static void split_place(const sf_problem *root, place *here, visit *v, bool *lef
     }
 }
 
-/* Bounds the rest, and takes away or splits. */
+/* Bounds the remaining problem, and removes strategies or splits. */
 static void bound_rest(const sf_problem *root, place *here, visit *v, int64_t upper, int sweeps)
 {
     const sf_problem *rest = &here->rest;
@@ -298,7 +300,7 @@ static void open_leaf(tree *t, int64_t bound, const bool *keep, const double *mu
     push_leaf(t, l);
 }
 
-/* Takes what a visit found into the tree. */
+/* Adds a visit's result to the tree. */
 static void take_choice(tree *t, visit *v, uint32_t *choice)
 {
     sf_branch *branch = t->branch;
@@ -377,7 +379,7 @@ static void clear_tree(tree *t)
     }
 }
 
-/* A bound and multipliers for the whole, with more effort than later visits take. */
+/* A bound and multipliers for the whole, with more work than later visits take. */
 static sf_status start_tree(tree *t, uint32_t *choice, sf_diag *diag)
 {
     visit *v = &t->round[0];

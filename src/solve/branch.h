@@ -1,14 +1,13 @@
-/* Branch and bound over reduced problems: exact, for what stays small.
+/* Branch and bound over reduced problems: exact, for small problems.
  *
- * A node of the search tree is a subset of the strategies. Visiting it, the problem of these is reduced;
- * a bound is found, for the whole and for each strategy, and strategies that cost too much in the light of
- * the best answer known are taken away. Unless that leaves nothing, the subset is split at a node of the
- * graph. The tree's nodes are visited in order of their bounds, so the least of them is a bound for the
- * problem at any time.
+ * A node of the search tree is a subset of the strategies. Visiting it, the problem of these is
+ * reduced; a bound is found, for the whole and for each strategy, and strategies whose bound
+ * exceeds the best known answer are removed. Unless none is left, the subset is split at a node of
+ * the graph. The tree's nodes are visited in order of their bounds, so the least of them is a bound
+ * for the problem at any time.
  *
- * Nodes are visited in rounds of a fixed number, which threads share, and what they find is taken in the
- * order of the round: the answer does not depend on the number of threads.
- */
+ * Nodes are visited in rounds of a fixed number, which threads share, and their results are used in
+ * the order of the round: the answer does not depend on the number of threads. */
 #ifndef SF_SOLVE_BRANCH_H
 #define SF_SOLVE_BRANCH_H
 
@@ -25,7 +24,7 @@ typedef struct sf_branch {
     const double *multiplier; /* in: [ntimes] to start from, or NULL */
 } sf_branch;
 
-/* What the bound of the root takes: with less work than that nothing is found. */
+/* The work of the root's bound: with less work no result is found. */
 int64_t sf_branch_least_work(const sf_problem *problem);
 
 /* choice[nnodes] is written only when something better is found. SF_ENOMEM when a thread had no memory. */

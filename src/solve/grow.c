@@ -89,7 +89,7 @@ static void meet_node(sf_grower *g, uint32_t node)
     }
 }
 
-/* Adds what an edge costs its undecided end. */
+/* Adds the cost of an edge to its undecided end. */
 static void add_neighbour_edge(sf_grower *g, const sf_edge *edge, uint32_t decided,
                                uint32_t strategy)
 {
@@ -137,7 +137,7 @@ static void begin_growth(sf_grower *g)
     g->count = 0;
 }
 
-/* What no decision reaches begins anew. */
+/* Nodes that no decision reaches start new growth. */
 static void finish_growth(sf_grower *g, uint32_t *choice)
 {
     int64_t regret;
@@ -189,7 +189,8 @@ static bool settle_node(sf_grower *g, uint32_t node, uint32_t *choice)
     return true;
 }
 
-/* All that there are to look at; passes count as if they did, so that those that have less to do do not lead to more of them. */
+/* All cells; a pass counts as a full one, so that passes with less work do not lead to more of
+ * them. */
 static int64_t cells_of_pass(const sf_problem *p)
 {
     int64_t cells = 0;

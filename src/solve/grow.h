@@ -1,22 +1,21 @@
 /* Assignments grown from a seed.
  *
- * One node is given a strategy. Then, one after the other, a node next to those that are decided takes
- * what is cheapest with them; the node that would lose most by its second choice goes first. Where costs
- * are mostly about neighbours agreeing, as in sharding, one seed so decides large parts alike, which moves
- * of a few nodes do not: every one of them would pay at its border.
- */
+ * One node is given a strategy. Then, one after the other, a node next to those that are decided
+ * takes the cheapest strategy with them; the node that would lose most by its second choice goes
+ * first. If costs are mostly about neighbours agreeing, as in sharding, one seed so decides large
+ * parts alike, which moves of a few nodes do not: every one of them would pay at its border. */
 #ifndef SF_SOLVE_GROW_H
 #define SF_SOLVE_GROW_H
 
 #include "solve/problem/problem.h"
 
-/* What is remembered between seeds of one problem. */
+/* State that is kept between seeds of one problem. */
 typedef struct sf_grower {
     const sf_problem *problem;
     const int64_t *unary; /* [strategies]: costs of nodes, with prices of usage if there are any */
-    int64_t *cost;        /* [strategies]: with the edges to what is decided */
+    int64_t *cost;        /* [strategies]: with the edges to decided nodes */
     int64_t *regret;      /* [nnodes] */
-    uint32_t *heap;       /* of nodes next to what is decided, the largest regret first */
+    uint32_t *heap;       /* of nodes next to decided ones, the largest regret first */
     uint32_t *place;      /* [nnodes] in the heap, plus one; 0: not there */
     bool *decided;        /* [nnodes] */
     bool *settled;  /* [nnodes]: neither it nor a neighbour has changed since it was looked at */

@@ -53,8 +53,8 @@ static uint32_t *group_by_part(const uint32_t *part, uint32_t nnodes, uint32_t p
     return nodes;
 }
 
-/* Solves the parts that elimination can solve. The nodes of the others, in ascending order, go to *rest;
- * out->cost is that of the parts solved. */
+/* Solves the parts that elimination can solve. The nodes of the others, in ascending order, go to
+ * *rest; out->cost is that of the parts solved. */
 static uint32_t solve_parts(const sf_problem *problem, sf_budget *budget, sf_arena *arena,
                             sf_answer *out, uint32_t **rest)
 {
@@ -132,7 +132,7 @@ static sf_stop why_stopped(const sf_budget *budget, const sf_solve_result *resul
     return budget->work >= budget->work_limit ? SF_STOP_WORK : SF_STOP_SECONDS;
 }
 
-/* What the answer is worth in the problem as it was given: judged anew, not taken from the parts. */
+/* Evaluates the answer in the original problem, not as a sum of the parts. */
 static void judge_answer(const sf_problem *problem, const sf_answer *found, const sf_budget *budget,
                          sf_arena *scratch, sf_solve_result *out)
 {

@@ -1,8 +1,7 @@
-/* Solving a problem: reductions that lose nothing, elimination where the structure allows it, bounds and
- * search for the rest. docs/design/solver.md explains the method.
+/* Solving a problem: exact reductions, elimination where the structure allows it, bounds and search
+ * for the remaining problem. docs/design/solver.md explains the method.
  *
- * The options, and what a budget of work means, are those of include/sheaf/solve.h.
- */
+ * The options, and the unit of work, are those of include/sheaf/solve.h. */
 #ifndef SF_SOLVE_SOLVE_H
 #define SF_SOLVE_SOLVE_H
 

@@ -29,7 +29,7 @@ static bool can_branch(const sf_problem *problem, const sf_budget *budget)
            budget->work_limit - budget->work > sf_branch_least_work(problem);
 }
 
-/* What a part of the solver took of a share is taken of the whole. */
+/* Subtracts the used part of a share from the whole. */
 static void settle_share(sf_budget *budget, const sf_budget *share)
 {
     budget->work = share->work;
@@ -57,7 +57,7 @@ static sf_status run_branch(const sf_problem *problem, sf_budget *budget, double
     return SF_OK;
 }
 
-/* What a search leaves besides its answer. */
+/* Results of a search besides its answer. */
 typedef struct hints {
     int64_t *strategy_bound; /* [strategies]: no assignment that takes it costs less */
     double *multiplier;      /* [ntimes] */

@@ -1,16 +1,16 @@
-/* What reductions and elimination leave: answered by greed, branching and search, each where it is good.
+/* The remaining problem after reductions and elimination: greedy search, branching and local
+ * search, by size.
  *
- * What is small is branched on, first without an answer and then with one; search has what lies between,
- * and all of what is large. Where search comes near its bound, what cannot be in a better answer is taken
- * away, and the rest of the rest is branched on.
- */
+ * Small problems are branched on, first without an answer and then with one; local search solves
+ * those in between, and all large ones. If search comes near its bound, strategies that cannot be
+ * in a better answer are removed, and the remaining problem is branched on. */
 #ifndef SF_SOLVE_SOLVE_REMAINDER_H
 #define SF_SOLVE_SOLVE_REMAINDER_H
 
 #include "solve/problem/budget.h"
 #include "solve/problem/problem.h"
 
-/* What is known of a problem: an assignment, what it costs, and a bound. */
+/* A state of the solution: an assignment, its cost, and a bound. */
 typedef struct sf_answer {
     uint32_t *choice; /* [nnodes] */
     bool feasible;

@@ -23,7 +23,7 @@ enum {
 
 typedef struct seed {
     uint32_t node, strategy;
-    int64_t value;    /* of what grows from it without prices */
+    int64_t value;    /* of its growth without prices */
     uint32_t *choice; /* [nnodes]: that */
 } seed;
 
@@ -70,7 +70,7 @@ static int64_t consider_choice(starting *s, uint32_t *worst)
     return verdict.allowed ? verdict.over : INT64_MAX;
 }
 
-/* What choosing the wrong strategy of a node costs by itself, at most. */
+/* The most that a suboptimal strategy of a node costs by itself. */
 static int64_t weight_of_node(const sf_problem *p, uint32_t node)
 {
     const int64_t *cost = sf_problem_cost(p, node);
@@ -185,7 +185,8 @@ static bool solve_kept(starting *s, const bool *keep, int64_t value)
     return better;
 }
 
-/* Crosses what grew from as many seeds as can be: every node takes what one of them takes there. */
+/* Crosses the results of as many seeds as possible: every node takes the strategy of one of
+ * them. */
 static void try_crossing(starting *s)
 {
     const sf_problem *p = s->problem;
@@ -228,7 +229,8 @@ static uint32_t find_block(starting *s, uint32_t center, uint32_t size)
     return count;
 }
 
-/* What each strategy of a node of the block costs with the nodes outside, which are as in the best. */
+/* The cost of each strategy of a node of the block with the nodes outside, which are as in the
+ * best. */
 static void add_border(const starting *s, uint32_t node, int64_t *cost)
 {
     const sf_problem *p = s->problem;
@@ -244,8 +246,8 @@ static void add_border(const starting *s, uint32_t node, int64_t *cost)
     }
 }
 
-/* The best assignment of a block, at the costs of the grower, into s->choice; false when what is there is
- * as good. */
+/* The best assignment of a block, at the costs of the grower, into s->choice; false when the
+ * current one is as good. */
 static bool solve_block(starting *s, sf_cutter *cutter, uint32_t center, uint32_t size)
 {
     sf_arena arena = {0};
@@ -320,8 +322,8 @@ static int64_t try_price(starting *s, seed from, double factor, uint32_t *worst)
     return over;
 }
 
-/* The price of the point that is furthest over its limit is doubled until nothing is over. Then all prices
- * are lowered as far as that still holds. */
+/* The price of the point that is furthest over its limit is doubled until no point is over. Then
+ * all prices are lowered as far as that holds. */
 static void try_prices(starting *s, seed from)
 {
     double first = 0.01 * (double)from.value / (double)(s->problem->limit[0] + 1);
@@ -351,7 +353,7 @@ static void begin_start(starting *s, const sf_problem *problem, uint32_t *choice
     s->queue = SF_ARRAY(&s->arena, problem->nnodes, uint32_t);
 }
 
-/* Blocks of what was found under prices are solved under lower and lower ones. */
+/* Blocks of the assignments found under prices are solved under lower and lower ones. */
 static sf_start finish_start(starting *s)
 {
     for (double factor = 1; s->start.feasible && s->unary && factor > 0.2; factor /= 3) {

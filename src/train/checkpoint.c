@@ -67,8 +67,8 @@ static sf_status sync_checkpoint_directory(const char *path, sf_diag *diag)
     return good ? SF_OK : fail_at_path(path, "cannot sync", diag);
 }
 
-/* Removes a directory of files, none of them directories. What cannot be removed stays. A link is removed as a link:
- * what it points to is somebody else's. */
+/* Removes a directory of files, none of them directories. Files that cannot be removed stay. A link
+ * is removed as a link: its target may belong to others. */
 static void remove_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -101,7 +101,7 @@ static void drop_file(const char *directory, const char *name)
 /* Before the number of the run. */
 static const char latest_beside[] = ".latest.tmp-";
 
-/* Whether this is what a killed run leaves: .step-N.tmp-RUN, .step-N.gone. */
+/* Whether this is a leftover of a killed run: .step-N.tmp-RUN, .step-N.gone. */
 static bool is_leftover(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -191,7 +191,7 @@ static sf_status rename_checkpoint(const char *beside, const char *path, sf_diag
     char old[SF_PATH_SIZE + 8];
     if (rename(beside, path) == 0)
         return SF_OK;
-    if (errno == ENOTDIR) { /* a link stands there */
+    if (errno == ENOTDIR) { /* there is a link */
         remove_directory(path);
         if (rename(beside, path) == 0)
             return SF_OK;
@@ -267,13 +267,13 @@ static sf_status point_latest(const sf_checkpoints *dir, const char *name, sf_di
     return sync_checkpoint_directory(dir->path, diag);
 }
 
-/* What this rank is to write. */
+/* The work of this rank. */
 typedef struct writing {
     const sf_state *state;
     size_t count;
     uint32_t *arguments;
     sf_named_tensor *tensors; /* without data: that is lent when it is written */
-    uint64_t *hashes;         /* by argument, of what was written */
+    uint64_t *hashes;         /* by argument, of the written data */
     uint64_t digest;          /* of the file that has them */
 } writing;
 
@@ -348,7 +348,7 @@ static sf_status make_beside(const char *beside, sf_diag *diag)
                                     : fail_at_path(beside, "cannot make the directory", diag);
 }
 
-/* What the first rank does once all pieces are there. */
+/* The first rank's work once all shards are there. */
 static sf_status write_index(const sf_checkpoints *dir, const writing *w, const uint64_t *shards,
                              const sf_checkpoint_info *info, const char *name, const char *beside,
                              sf_diag *diag)

@@ -5,12 +5,12 @@
 #include "file/safetensors.h"
 #include "train/checkpoint.h"
 
-/* checkpoint.json. For a run of one rank, the hashes of the tensors, by argument, stand in it; else `pieces`, by rank,
- * sf_text_hash of the file beside its pieces. */
+/* checkpoint.json. For a run of one rank, it has the hashes of the tensors, by argument; else
+ * `pieces`, by rank, sf_text_hash of the file beside its shards. */
 void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info,
                              const uint64_t *hashes, const uint64_t *shards, sf_buf *out);
 
-/* What stands in checkpoint.json as its last key: a hash of all before it. */
+/* The last key of checkpoint.json: a hash of all before it. */
 #define SF_CHECKPOINT_DIGEST "digest"
 
 /* Of the text of checkpoint.json, up to that key; false when it has none. */
@@ -18,7 +18,7 @@ bool sf_checkpoint_digest(sf_str index, uint64_t *out);
 
 uint64_t sf_text_hash(sf_str text);
 
-/* The file beside a rank's pieces: the names and hashes of these arguments. */
+/* The file beside a rank's shards: the names and hashes of these arguments. */
 void sf_checkpoint_put_hashes(const sf_state *state, size_t count, const uint32_t *arguments,
                               const uint64_t *hashes, sf_buf *out);
 

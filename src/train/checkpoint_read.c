@@ -27,8 +27,8 @@ bool sf_checkpoint_is(const char *path)
     return path_inside(path, SF_CHECKPOINT_INDEX, index) && access(index, F_OK) == 0;
 }
 
-/* What `latest` names, when that is there; "" otherwise. A directory without an index is no leftover of a run that was
- * killed: somebody took it away. */
+/* The checkpoint that `latest` names, if it exists; "" otherwise. A directory without an index is
+ * no leftover of a killed run: somebody removed the index. */
 static sf_status follow_latest(const char *path, char out[SF_PATH_SIZE], sf_diag *diag)
 {
     char latest[SF_PATH_SIZE], name[64] = "";
@@ -95,7 +95,7 @@ struct reading {
     const sf_state *state;
     sf_mesh mesh;       /* of the run that saved it */
     sf_layout *layouts; /* by argument, of that run */
-    int64_t *filled;    /* by argument: elements of the piece that were found */
+    int64_t *filled;    /* by argument: elements of the shard that were found */
     const char **named; /* by argument: its name in the checkpoint */
     bool has_digests;   /* versions before 3 have none */
     bool unclear;       /* two names of the index have one key */
@@ -243,7 +243,7 @@ static sf_status fail_missing_key(const struct reading *reading, const char *nam
     return SF_EINPUT;
 }
 
-/* The entries of the index stand in the order of the arguments. */
+/* The entries of the index are in the order of the arguments. */
 static sf_status read_tensors(struct reading *reading)
 {
     const sf_graph *graph = reading->state->shards->graph;
@@ -276,8 +276,8 @@ static sf_status read_tensors(struct reading *reading)
                               "the checkpoint has tensors that the step does not have");
 }
 
-/* Copies what the piece in the file and ours have in common; both lists of runs ascend. Returns how many
- * elements that were. */
+/* Copies the elements that the shard in the file and ours have in common; both lists of runs
+ * ascend. Returns how many elements that were. */
 static int64_t copy_common(sf_runs from, const char *source, sf_runs to, char *target, int bytes)
 {
     int64_t copied = 0;
@@ -297,7 +297,7 @@ static int64_t copy_common(sf_runs from, const char *source, sf_runs to, char *t
     return copied;
 }
 
-/* One file of tensors: the state of all, or the pieces of one rank. */
+/* One file of tensors: the state of all, or the shards of one rank. */
 struct source {
     const char *path;
     sf_rank_shards shards;

@@ -45,7 +45,7 @@ struct sf_data {
 };
 
 /* Opens the data and checks that it fits; graph, names, wanted and the strings of the options are
- * borrowed. *out is to be closed, also when this fails. */
+ * borrowed. *out must be closed, also when this fails. */
 sf_status sf_data_open(const sf_graph *graph, const char *const *names, const bool *wanted,
                        const sf_data_options *options, sf_diag *diag, sf_data *out);
 

@@ -116,7 +116,8 @@ static sf_status fail_shape(const sf_data *data, sf_diag *diag)
     return sf_hint(diag, "other batches come as safetensors, by the names of the arguments");
 }
 
-/* What each wanted argument gets. Without names that say so, the second of two holds the labels. */
+/* The use of each wanted argument. Without names that determine it, the second of two has the
+ * labels. */
 static sf_status find_argument_uses(sf_data *data, struct tokens *tokens, sf_diag *diag)
 {
     uint32_t count = data->graph->top->narguments, ids[2] = {SF_NONE, SF_NONE}, labels = SF_NONE;

@@ -47,8 +47,8 @@ static void draw_some(const struct recipe *recipe, const sf_draw *draw, uint64_t
     }
 }
 
-/* Of a complex number both parts are drawn, so that its absolute value has the spread that is asked for; a
- * constant is real. */
+/* Of a complex number both parts are drawn, so that its absolute value has the requested standard
+ * deviation; a constant is real. */
 static void make_complex(const struct recipe *recipe, int64_t count, double *parts)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -59,11 +59,11 @@ static void make_complex(const struct recipe *recipe, int64_t count, double *par
     }
 }
 
-/* One run of a piece, as threads fill it. */
+/* One run of a shard, as threads fill it. */
 typedef struct filling {
     struct recipe recipe;
     sf_draw draw;
-    sf_dtype dtype; /* of what an element has one of, or two */
+    sf_dtype dtype; /* the type of an element, or of its two parts */
     int parts;
     char *data;
     int64_t global, local;
@@ -120,7 +120,7 @@ static sf_status check_patterns(const sf_init_rules *rules, const char *const *u
     return SF_OK;
 }
 
-/* All but keys and what rules speak of. */
+/* All but keys and arguments with rules. */
 static bool begins_with_zeros(const sf_graph *graph, uint32_t index)
 {
     sf_role role = graph->arguments[index].role;

@@ -1,4 +1,4 @@
-/* What the state of a step is before its first step.
+/* The initial state of a step.
  *
  * Parameters are drawn by rules, or come from a file. A drawn element depends on the seed, the clean
  * name of the parameter (see ir/name.h) and its index alone. Optimizer state is zero; a key that the step
@@ -11,8 +11,7 @@
  *
  * PATTERN has * and ?, and matches a clean name or the last parts of it; of several the first that
  * matches counts. A rule without a pattern is for all parameters that are random by default, and so
- * leaves biases and scales alone.
- */
+ * leaves biases and scales alone. */
 #ifndef SF_TRAIN_INIT_H
 #define SF_TRAIN_INIT_H
 
@@ -53,18 +52,19 @@ bool sf_init_is_rules(const char *text);
 /* Everything lives in the arena. NULL gives no rules. */
 sf_status sf_init_parse(const char *text, sf_arena *arena, sf_diag *diag, sf_init_rules *out);
 
-/* What the rules say for argument `index`, a parameter; fan sizes are found in the graph: from the dot
+/* The rule for argument `index`, a parameter; fan sizes are found in the graph: from the dot
  * product or convolution that the parameter goes to, or else from its shape. */
 sf_init_rule sf_init_choose(const sf_graph *graph, uint32_t index, const char *name,
                             const sf_init_rules *rules);
 
-/* Fills the pieces of every argument that is kept from step to step (see ir/name.h). `names` are the clean names;
- * threads, or NULL, share what is drawn, which does not depend on them. A pattern that matches nothing is SF_EUSAGE. */
+/* Fills the shards of every argument that is kept from step to step (see ir/name.h). `names` are
+ * the clean names; threads, or NULL, share the draws, which do not depend on them. A pattern
+ * without a match is SF_EUSAGE. */
 sf_status sf_init_random(const sf_rank_shards *shards, const char *const *names,
                          const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
                          const sf_holder *holder, sf_diag *diag);
 
-/* Fills the piece that has these runs by a rule that is not the default one. */
+/* Fills the shard that has these runs by a rule that is not the default one. */
 void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_init_rule rule,
                   uint64_t seed, sf_runs runs, sf_threads *threads, const sf_tensor *tensor);
 

@@ -1,4 +1,4 @@
-/* How many inputs and outputs a unit of a parameter has: what its scale at the start follows from. */
+/* How many inputs and outputs a unit of a parameter has: its initial scale follows from that. */
 #ifndef SF_TRAIN_INIT_FAN_H
 #define SF_TRAIN_INIT_FAN_H
 

@@ -16,7 +16,7 @@ struct source {
     sf_arena arena;
 };
 
-/* What follows the first part: "layer_0/attn/q/kernel" of "params/layer_0/attn/q/kernel". */
+/* The part after the first: "layer_0/attn/q/kernel" of "params/layer_0/attn/q/kernel". */
 static const char *name_inside(const char *name)
 {
     const char *slash = strchr(name, '/');
@@ -58,7 +58,7 @@ static const sf_tensor *find_source(const struct source *source, const sf_argume
     return found;
 }
 
-/* Cuts the piece out of the tensor of the file. */
+/* Cuts the shard out of the tensor of the file. */
 static sf_status copy_stored_tensor(const sf_stored *from, const sf_type *type, sf_runs runs,
                                     const sf_tensor *to, sf_diag *diag)
 {

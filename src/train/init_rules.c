@@ -11,7 +11,7 @@ static const struct word {
     const char *name;
     sf_init_kind kind;
     double scale;
-    bool takes, needs; /* a number behind a colon */
+    bool takes, needs; /* a number after a colon */
 } words[] = {
     {"default", SF_INIT_DEFAULT, 1, false, false},   {"normal", SF_INIT_NORMAL, 0, true, true},
     {"truncated", SF_INIT_TRUNCATED, 0, true, true}, {"uniform", SF_INIT_UNIFORM, 0, true, true},
@@ -29,7 +29,7 @@ static const struct word *find_word(sf_str name)
     return NULL;
 }
 
-/* Cuts `text` at the first `mark`; what is behind it goes to *rest, which is empty without one. */
+/* Cuts `text` at the first `mark`; the text after it goes to *rest, which is empty without one. */
 static sf_str cut_rule(sf_str text, char mark, sf_str *rest)
 {
     const char *at = text.length ? memchr(text.at, mark, text.length) : NULL;
@@ -131,7 +131,7 @@ static bool has_part(const char *name, const char *part)
     return strstr(name, part) != NULL;
 }
 
-/* What a parameter starts as, by its name and its shape. */
+/* The default rule of a parameter, by its name and its shape. */
 static sf_init_rule by_default(const char *name, const sf_type *type)
 {
     static const char *const zeros[] = {"bias", "b", "beta", "mean", "running_mean", "shift", NULL};

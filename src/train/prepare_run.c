@@ -1,4 +1,4 @@
-/* What stands before the first step: checks, engine, state, data, files. */
+/* Preparation of a run: checks, engine, state, data, files. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "train/init.h"
 #include "train/train.h"
 
-/* Far below what would overflow as a number of rows. */
+/* Far below the overflow of a number of rows. */
 #define MOST_STEPS INT64_C(1000000000000)
 
 static sf_status check_training_options(const sf_training *run)
@@ -57,7 +57,7 @@ static uint32_t find_argument_named(const sf_training *run, sf_str text, sf_aren
     return found;
 }
 
-/* All elements of the piece, for all steps. */
+/* All elements of the shard, for all steps. */
 static sf_status fill_prepared_argument(sf_training *run, uint32_t index, double value)
 {
     sf_holder holder = sf_rank_state_holder(&run->training_run.rank_state);
@@ -97,7 +97,7 @@ static sf_status set_one(sf_training *run, char *pair, sf_arena *scratch)
     return fill_prepared_argument(run, index, value);
 }
 
-/* What the user set is the same for all steps. */
+/* Arguments that the user set are the same for all steps. */
 static sf_status set_training_arguments(sf_training *run)
 {
     char *text = sf_arena_string(&run->arena, run->options.set, strlen(run->options.set));
@@ -111,7 +111,7 @@ static sf_status set_training_arguments(sf_training *run)
     return SF_OK;
 }
 
-/* Which arguments come from the data: all but what is kept, keys, and what the user set. */
+/* Which arguments come from the data: all but state, keys, and those that the user set. */
 static sf_status find_wanted(sf_training *run)
 {
     const sf_graph *graph = run->graph;

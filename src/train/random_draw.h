@@ -1,6 +1,5 @@
-/* Random numbers of a training run: all are pure functions of the seed and of what they are for, so
- * nothing is stored, and any piece can be drawn anywhere.
- */
+/* Random numbers of a training run: all are pure functions of the seed and of their purpose, so
+ * nothing is stored, and any shard can be drawn anywhere. */
 #ifndef SF_TRAIN_RANDOM_DRAW_H
 #define SF_TRAIN_RANDOM_DRAW_H
 
@@ -11,10 +10,11 @@ typedef struct sf_draw {
     uint32_t key[2];
 } sf_draw;
 
-/* What the numbers of a seed are for. */
+/* The purpose of a seed's numbers. */
 typedef enum sf_purpose { SF_DRAW_INIT = 1, SF_DRAW_ORDER, SF_DRAW_BATCH } sf_purpose;
 
-/* The stream for a purpose; `which` tells streams of one purpose apart (a hash of a name, an epoch). */
+/* The stream for a purpose; `which` distinguishes streams of one purpose (a hash of a name, an
+ * epoch). */
 sf_draw sf_draw_of(uint64_t seed, sf_purpose purpose, uint64_t which);
 
 /* Number `index` of a stream: 64 random bits; a double in (0, 1); from `first` on, numbers of the standard normal distribution, cut

@@ -5,7 +5,7 @@
 #include "ir/name.h"
 #include "pass/agree_passes.h"
 
-/* What this rank runs and which pieces it has. */
+/* The program of this rank, and its shards. */
 static sf_status take_part(sf_rank_state *rank_state, sf_diag *diag)
 {
     const sf_rank_state_options *options = &rank_state->options;
@@ -111,7 +111,7 @@ sf_status sf_rank_state_lend_inputs(sf_rank_state *rank_state, const bool *which
     return SF_OK;
 }
 
-/* Lends the piece, to be given back. */
+/* Lends the shard, until it is returned. */
 static sf_status cut_piece(sf_rank_state *rank_state, uint32_t argument, const void *whole,
                            sf_diag *diag)
 {

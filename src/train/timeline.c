@@ -1,6 +1,5 @@
-/* Ranks need not have the same program, and only a rank itself knows what its instructions are: so each writes its events,
- * and the first one puts these together.
- */
+/* Ranks may have different programs, and only a rank itself has its instructions: so each writes
+ * its events, and the first one combines them. */
 #include "train/timeline.h"
 
 #include <string.h>
@@ -22,7 +21,8 @@ static const sf_timing *with_bytes(const sf_program *p, const sf_timing *timed, 
     return insts;
 }
 
-/* Bodies of the step's instructions, and what is within them; `within` is the instruction of the step. */
+/* Bodies of the step's instructions, and their instructions; `within` is the instruction of the
+ * step. */
 static void write_bodies(const sf_runner *runner, const sf_program *p, uint32_t within, int rank,
                          sf_arena *scratch, sf_json_writer *json)
 {
@@ -75,7 +75,7 @@ static sf_status write_timeline(const sf_runner *runner, const sf_timing *timed,
     int rank = comm ? sf_comm_rank(comm) : 0;
     sf_json_writer json = {.buf = text, .indent = true};
     sf_trace_begin(&json, "the last step of a run", &runner->program->mesh);
-    json.any = rank > 0; /* events of others stand before those of this rank */
+    json.any = rank > 0; /* events of other ranks come before those of this rank */
     size_t from = text->length;
     write_events(runner, timed, rank, scratch, &json);
     if (comm)

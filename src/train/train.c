@@ -38,7 +38,8 @@ static sf_train_progress progress_of(const sf_training *run, double seconds)
     return progress;
 }
 
-/* Tells the listener, one rank in each process; once it wants to stop, that holds. */
+/* Sends an event to the listener, one rank in each process; once it wants to stop, that is
+ * final. */
 static void tell_listener(sf_training *run, sf_event_kind kind, double seconds, const char *text)
 {
     sf_audience audience = {run->options.listener, run->options.context, run->options.interrupt};
@@ -237,7 +238,7 @@ static sf_status make_step(sf_training *run, double *seconds)
     return SF_OK;
 }
 
-/* Tells of the step. *stop: whether it is to be the last. */
+/* Reports the step. *stop: whether it is the last. */
 static sf_status end_step(sf_training *run, double seconds, bool *stop)
 {
     sf_status status = log_step(run, seconds);

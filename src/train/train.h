@@ -1,4 +1,4 @@
-/* The training loop behind include/sheaf/train.h. */
+/* The training loop of include/sheaf/train.h. */
 #ifndef SF_TRAIN_TRAIN_H
 #define SF_TRAIN_TRAIN_H
 
@@ -46,7 +46,7 @@ sf_status sf_training_prepare(sf_training *training);
 /* A status that all ranks share, unless it is SF_EPEER: notes that, and returns it. */
 sf_status sf_training_note(sf_training *training, sf_status status);
 
-/* sf_agree on what each rank did by itself. */
+/* sf_agree on each rank's own result. */
 sf_status sf_training_settle(sf_training *training, sf_status mine, const char *what);
 
 /* Whether this rank speaks for all: prints, logs, names checkpoints. */

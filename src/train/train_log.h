@@ -17,10 +17,10 @@ typedef struct sf_log {
 
 sf_status sf_log_open(const char *path, sf_diag *diag, sf_log *out);
 
-/* Closes the file; what is in memory belongs to the guard of the run. */
+/* Closes the file; its memory belongs to the guard of the run. */
 void sf_log_close(sf_log *log);
 
-/* Begins a line with "event", adds what is known, and writes it. False: the log is closed. */
+/* Begins a line with "event", adds the known members, and writes it. False: the log is closed. */
 bool sf_log_begin(sf_log *log, const char *event);
 void sf_log_int(sf_log *log, const char *key, int64_t value);
 void sf_log_double(sf_log *log, const char *key, double value);

@@ -1,4 +1,4 @@
-/* What both halves of a run need, that before the first step and that after it. */
+/* Common to both halves of a run, before the first step and after it. */
 #include "base/mem.h"
 #include "op/op.h"
 #include "run/comm/rank_agreement.h"

@@ -127,7 +127,7 @@ static char *copy_text(const char *text)
     return memcpy(sf_alloc(size), text, size);
 }
 
-/* Memory that may jump comes first: until then the course is as it was. */
+/* Allocations that may jump come first: until then the training run is unchanged. */
 static void take_info(sf_train_run *training_run, const char *checkpoint,
                       const sf_checkpoint_info *info)
 {

@@ -1,8 +1,7 @@
-/* The course of a run on one rank: the step that it runs, how often it has, and the checkpoints of it. What training
- * and sessions have in common; who fills the arguments, and when it ends, is theirs.
+/* A training run on one rank: its step, its step count, and its checkpoints. Training and sessions
+ * share it; they fill the arguments, and end it.
  *
- * Ranks of a split run call these functions together.
- */
+ * Ranks of a split run call these functions together. */
 #ifndef SF_TRAIN_TRAINING_RUN_H
 #define SF_TRAIN_TRAINING_RUN_H
 
@@ -41,7 +40,7 @@ sf_status sf_train_run_step(sf_train_run *training_run, sf_diag *diag);
 sf_status sf_train_run_start(sf_train_run *training_run, sf_diag *diag, bool *goes_on);
 sf_status sf_train_run_finish(sf_train_run *training_run, sf_diag *diag);
 
-/* The checkpoint that a path stands for, as sf_checkpoint_find; SF_EINPUT where there is none. */
+/* The checkpoint of a path, as sf_checkpoint_find; SF_EINPUT if there is none. */
 sf_status sf_train_run_find(const char *path, char out[SF_PATH_SIZE], sf_diag *diag);
 
 /* Takes state, step and seed from a checkpoint. */

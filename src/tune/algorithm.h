@@ -1,4 +1,4 @@
-/* Within tune/: what an algorithm sees. */
+/* Within tune/: the interface of an algorithm. */
 #ifndef SF_TUNE_ALGORITHM_H
 #define SF_TUNE_ALGORITHM_H
 

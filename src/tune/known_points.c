@@ -1,4 +1,4 @@
-/* What is known of points. */
+/* Known points. */
 #include <math.h>
 
 #include "tune/algorithm.h"

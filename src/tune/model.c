@@ -18,7 +18,8 @@ static double squared_distance(const sf_points *points, size_t a, size_t b)
     return squares;
 }
 
-/* How far the point is from those that are known; of two alike, the one in the middle of its dimensions. */
+/* The distance of the point from the known ones; of equals, the one in the middle of its dimensions
+ * wins. */
 static double loneliness(const sf_tuner *tuner, size_t point)
 {
     const sf_points *points = tuner->points;
@@ -79,7 +80,7 @@ static const sf_process *fit_memory(const sf_tuner *tuner)
     return n > 0 ? sf_process_new(tuner->points, n, seen, values, tuner->arena) : NULL;
 }
 
-/* What is expected to be gained at a point, as a share of the best time. */
+/* The expected improvement at a point, as a share of the best time. */
 static double expected_gain(const models *m, size_t point)
 {
     double mean, deviation, fits = 1;
@@ -126,7 +127,7 @@ static bool ask_smallest(const sf_tuner *tuner, const sf_process *memory, size_t
     return isfinite(least);
 }
 
-/* A few points that are spread far come first: one in the middle, and two for each dimension. */
+/* A few points that are far apart come first: one in the middle, and two for each dimension. */
 bool sf_ask_model(sf_tuner *tuner, size_t *point)
 {
     bool asked;

@@ -4,7 +4,7 @@
 
 #include "tune/algorithm.h"
 
-/* Of what is seen, as a share of its variance: rounding, and what a measurement is off by. */
+/* Of the observed variance, the share of rounding and measurement errors. */
 static const double NOISE = 1e-4;
 
 static double covariance(const sf_process *process, size_t a, size_t b)
@@ -53,7 +53,7 @@ static void factor(sf_process *process)
         }
 }
 
-/* Fits the lengths that stand, and says how likely they make the values: a logarithm. */
+/* Fits with the current lengths, and returns the likelihood of the values: a logarithm. */
 static double fit(sf_process *process, const double *values)
 {
     size_t n = process->count;

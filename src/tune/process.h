@@ -1,7 +1,7 @@
-/* A Gaussian process (Rasmussen and Williams, 2006): what a smooth function is expected to be where it was not looked at, and
- * how far off that may be. Its kernel is Matern's with 5/2, with a length of its own for each dimension; lengths are those, of
- * a few, under which what was seen is most likely.
- */
+/* A Gaussian process (Rasmussen and Williams, 2006): the expected value of a smooth function at
+ * points where it was not evaluated, and the error of that. Its kernel is Matern's with 5/2, with a
+ * length of its own for each dimension; lengths are those, of a few, that maximise the likelihood
+ * of the observations. */
 #ifndef SF_TUNE_PROCESS_H
 #define SF_TUNE_PROCESS_H
 
@@ -14,7 +14,7 @@ typedef struct sf_process {
     const sf_points *points;
     size_t count;
     const size_t *seen; /* points that were looked at */
-    double mean, scale; /* of what was seen there */
+    double mean, scale; /* of the observations */
     double *lengths;    /* by dimension, of a space that is 1 wide */
     double *root,
         *weigh; /* of the covariance: its Cholesky root, count x count; and its inverse times the values */

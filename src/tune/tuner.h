@@ -1,7 +1,8 @@
-/* Finding the best of many settings by trying few of them.
+/* Finds the best of many settings in few trials.
  *
- * A point has a place along each of some dimensions. Places along an ordered dimension are near each other where their
- * numbers are; those of another are alike or not. Not every combination of places is a point: a space may have any form.
+ * A point has a place along each of some dimensions. Places along an ordered dimension are near
+ * each other if their numbers are; those of another are equal or not. Not every combination of
+ * places is a point: a space may have any form.
  *
  * A tuner asks for a point and is told what came of it, again and again. What it asks for follows from
  * what it was told, so a run that is broken off is taken up by telling the same again.
@@ -33,11 +34,11 @@ static inline int sf_place(const sf_points *points, size_t point, int dim)
     return points->at[point * (size_t)points->ndims + (size_t)dim];
 }
 
-/* What came of a point. */
+/* The result of a point. */
 typedef struct sf_observed {
     bool known;
     double seconds; /* infinite: it does not fit, or cannot be at all */
-    double memory;  /* as a share of what there is; 0: not known */
+    double memory;  /* as a share of the available memory; 0: not known */
 } sf_observed;
 
 typedef struct sf_tuner sf_tuner;
@@ -48,11 +49,11 @@ sf_tuner *sf_tuner_new(const char *name, const sf_points *points, sf_arena *aren
 /* The names, by number; NULL past the last. */
 const char *sf_tuner_name(int index);
 
-/* The next point, which was not told of yet. False: there is none that is worth it. */
+/* The next point, which has no result yet. False: no point is worth a trial. */
 bool sf_tuner_ask(sf_tuner *tuner, size_t *point);
 void sf_tuner_observe(sf_tuner *tuner, size_t point, sf_observed observed);
 
-/* The fastest of those told; the number of points where none fits. */
+/* The fastest of those with a result; the number of points if none fits. */
 size_t sf_tuner_best(const sf_tuner *tuner);
 
 #endif

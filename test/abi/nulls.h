@@ -1,5 +1,5 @@
-/* What the program that nulls.py writes stands on: objects to call functions with, and rows that run in processes of their
- * own, so that a crash is that of one row. */
+/* Common to the program that nulls.py writes: objects to call functions with, and rows that run in
+ * processes of their own, so that a crash is that of one row. */
 #include <sheaf/sheaf.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* A program that was built against older headers, and one that was built against newer ones: its structs are shorter or longer
- * than those of the library. What lies after a short struct cannot be read or written. Prints "ok". */
+/* A program that was built against older headers, and one that was built against newer ones: its
+ * structs are shorter or longer than those of the library. Memory after a short struct is not
+ * accessible. Prints "ok". */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

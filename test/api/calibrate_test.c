@@ -145,8 +145,8 @@ static bool reaches_large_ones(double *used)
     return good;
 }
 
-/* Of little time, small collectives take no more than their share: what a step waits for are the large ones. Where the
- * ranks had no processor each, that says nothing, nor do times with sanitizers. */
+/* With a short budget, small collectives take no more than their share: the large ones dominate a
+ * step. Without a processor for each rank, and with sanitizers, times mean nothing. */
 static void test_reaches_large_collectives(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of several turns, on what no cache holds any more, as the operands of a large step are. */
+/* The median of several runs, on operands that are in no cache, as those of a large step are. */
 static double seconds_of_product(int64_t n)
 {
     sf_threads *threads = sf_threads_new(1);
@@ -204,9 +204,9 @@ static int64_t size_of_product(int i)
     return (int64_t)96 << i;
 }
 
-/* errors[i]: how far a prediction is from what the product took before and after the calibration, if that is less.
- * Returns whether it was calm: those agree, and the processor was ours, so that the calibration between them met the
- * same machine. */
+/* errors[i]: the difference of a prediction to the measured time before and after the calibration,
+ * the smaller one. Returns whether it was calm: those agree, and the processor was ours, so that
+ * the calibration between them met the same machine. */
 static bool compare_predictions(double errors[SIZES])
 {
     double before[SIZES];
@@ -231,9 +231,9 @@ static bool compare_predictions(double errors[SIZES])
     return calm;
 }
 
-/* Whatever else runs may disturb the one or the other, each time in another place: what is wrong with the prediction
- * itself is wrong each time. So there are several attempts, of which the best counts for each size, and where few of
- * them were calm there is no verdict; nor with sanitizers. */
+/* Other load may disturb either measurement, each time in another place: an error of the prediction
+ * itself occurs each time. So there are several attempts, of which the best counts for each size,
+ * and if few of them were calm there is no verdict; nor with sanitizers. */
 static void test_predicts_products(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void test_predicts_products(void **state)
     assert_true(worst <= 0.3);
 }
 
-/* Wants to stop after the first call; what is left is then measured in a hurry. */
+/* Stops after the first call; the remaining measurements are then shortened. */
 static bool count_calls(void *context, const sf_event *event)
 {
     assert_int_equal(event->kind, SF_EVENT_STAGE);

@@ -18,7 +18,7 @@ static int64_t mixed(int a, int b)
     return (a * 37 + b * 101 + a * b * 13) % 50;
 }
 
-/* A cycle with chords and a limit: nothing that reductions alone solve. Stops at what fails first. */
+/* A cycle with chords and a limit: reductions alone do not solve it. Stops at the first failure. */
 static sf_status build(sf_choices *choices, sf_diag *diag)
 {
     int64_t costs[STRATEGIES * STRATEGIES];
@@ -71,7 +71,7 @@ static void test_solve(void **state)
     sf_diag_free(diag);
 }
 
-/* A problem may be solved, added to, and solved again. */
+/* A problem may be solved, extended, and solved once more. */
 static void test_again(void **state)
 {
     (void)state;

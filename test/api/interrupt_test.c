@@ -53,7 +53,7 @@ static bool hear(void *context, const sf_event *event)
     return event->size == sizeof *event;
 }
 
-/* What may be interrupted. `listener` may be NULL. */
+/* Work that may be interrupted. `listener` may be NULL. */
 typedef sf_status work(sf_listener *listener, void *context, sf_interrupt *stop);
 
 static sf_status search(sf_listener *listener, void *context, sf_interrupt *stop)

@@ -1,4 +1,4 @@
-/* Listeners that want to stop: what was begun ends soon, and with what there is. */
+/* Listeners that stop: calls end soon, with the results so far. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

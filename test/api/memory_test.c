@@ -1,4 +1,5 @@
-/* A rank that is a thread runs out of memory, at every allocation in turn: the run ends at once, and says it once. */
+/* A rank that is a thread runs out of memory, at each allocation: the run ends immediately, with
+ * one message. */
 #include "api/run_ranks.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What callers ask of steps and plans, against what the library knows itself. */
+/* Queries of steps and plans, against the library's internal data. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -109,7 +109,7 @@ static void test_one_is_late(void **state)
     check(LATE, 7, SF_EPEER, RANKS, "waited 0.5 s for rank 2 in all_reduce max of 2 ui64 (tensor)");
 }
 
-/* Runs in a process of its own, which ends; what it says on standard error goes to `text`. */
+/* Runs in a process of its own, which ends; its standard error goes to `text`. */
 static int run_stuck(char *text, size_t room)
 {
     int ends[2], status;

@@ -1,5 +1,5 @@
-/* State of stacked layers, dealt out to the groups of pipelines or not: whole tensors, initial values and checkpoints are the
- * same, to the last bit, on any plan. */
+/* State of stacked layers, distributed over pipeline ranks or not: whole tensors, initial values
+ * and checkpoints are the same, to the last bit, on any plan. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static int close_all(void **state)
     return system(command);
 }
 
-/* What the session has of an argument; NULL where that is no state. */
+/* The session's value of an argument; NULL if that is no state. */
 static void *read_state(sf_session *session, int argument, size_t *bytes)
 {
     sf_tensor_type type = {.size = sizeof type};
@@ -106,7 +106,7 @@ static void test_initial_values_are_the_same(void **state)
     }
 }
 
-/* Each loads what the one before has saved, with a step in between. */
+/* Each loads the checkpoint of the previous one, with a step in between. */
 static void test_checkpoints_go_round(void **state)
 {
     (void)state;

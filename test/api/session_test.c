@@ -1,4 +1,4 @@
-/* Sessions: the same numbers as training, whole tensors in and out, checkpoints, and what is refused. */
+/* Sessions: the same numbers as training, whole tensors in and out, checkpoints, and errors. */
 #include "sheaf/session.h"
 
 #include <math.h>
@@ -160,7 +160,7 @@ static void test_as_training(void **state)
     }
 }
 
-/* What was written is read again, and results that became arguments are those. */
+/* A written tensor reads back, and so do results that became arguments. */
 static void test_tensors(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static sf_status use_session(const char *engine, const char *save, float *data)
     return status;
 }
 
-/* Whichever allocation fails, that is a status, and nothing is left behind. */
+/* Whichever allocation fails, that is a status, and no memory is lost. */
 static void test_without_memory(void **state)
 {
     (void)state;

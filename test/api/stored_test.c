@@ -107,7 +107,7 @@ static void test_refusals(void **state)
         sf_dtype whole, real;
         const char *name;
         double number;
-        const char *verify, *train; /* what is said; NULL: nothing is wrong there */
+        const char *verify, *train; /* the expected messages; NULL: no error */
     } cases[] = {
         {SF_S64, SF_F32, "in.109", 5e9, "element 3 of in.109 is 5000000000, which as i32", NULL},
         {SF_U32, SF_F32, "batch.0.ids", 4e9, "element 3 of batch.0.ids is 4000000000, which as i32",
@@ -138,7 +138,8 @@ static void test_refusals(void **state)
     }
 }
 
-/* Inputs of a step that lost one of several arguments of one type as it was lowered: what becomes of it tells which. */
+/* Inputs of a step that lost one of several arguments of one type as it was lowered: its next value
+ * determines which. */
 static void test_dropped_argument(void **state)
 {
     (void)state;

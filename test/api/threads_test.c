@@ -13,7 +13,7 @@
 
 enum { THREADS = 4, RANKS = 2, STEPS = 2 };
 
-/* What they share: nobody changes it. */
+/* Shared, and constant. */
 struct shared {
     const sf_graph *graph;
     const sf_cluster *cluster;

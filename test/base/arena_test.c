@@ -23,8 +23,8 @@ static void check_zero(const unsigned char *memory, size_t bytes)
         assert_int_equal(memory[i], 0);
 }
 
-/* Blocks do not overlap, are zeroed and aligned; what was allocated before a mark survives its reset,
- * and what is allocated after it is zeroed again. */
+/* Blocks do not overlap, are zeroed and aligned; allocations before a mark survive its reset, and
+ * allocations after it are zeroed too. */
 static void test_random_use(void **state)
 {
     (void)state;

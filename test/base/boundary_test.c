@@ -43,7 +43,7 @@ static void test_equal(void **state)
     assert_int_equal(got.second, 3);
 }
 
-/* What lies behind the struct of the caller is not read. */
+/* Memory after the caller's struct is not read. */
 static void test_smaller(void **state)
 {
     struct ours got;
@@ -83,7 +83,7 @@ static void test_unknown(void **state)
     sf_diag_free(diag);
 }
 
-/* What is filled ends where the caller's struct ends; fields of a newer struct become zero. */
+/* Filling ends where the caller's struct ends; fields of a newer struct become zero. */
 static void test_give(void **state)
 {
     struct {

@@ -161,7 +161,7 @@ static void *feed_pipe(void *argument)
     return NULL;
 }
 
-/* What sf_file_read("-") makes of these bytes when they come through a pipe in small parts. */
+/* The result of sf_file_read("-") for these bytes when they come through a pipe in small parts. */
 static sf_status read_pipe(const char *data, size_t size, sf_arena *arena, size_t limit,
                            sf_str *out)
 {
@@ -587,7 +587,7 @@ static void test_writer_aborts_and_sticks(void **state)
     check_content(path, "new");
 }
 
-/* A file that stands where the temporary one should go is not touched. */
+/* An existing file with the name of the temporary one is not touched. */
 static void test_names_that_are_taken(void **state)
 {
     (void)state;
@@ -652,7 +652,8 @@ static void test_devices_and_pipes_are_written_directly(void **state)
     unlink(path);
 }
 
-/* What can be written stays as it is: a file, what is not there, a file by its descriptor, a pipe nobody reads. */
+/* The check changes nothing: of a file, a missing one, a file by its descriptor, a pipe without a
+ * reader. */
 static void test_tries(void **state)
 {
     (void)state;
@@ -683,7 +684,7 @@ static void test_tries(void **state)
     assert_int_equal(count_descriptors(), descriptors);
 }
 
-/* "-" and /dev/stdout go on where standard output stands, also when it is a file. */
+/* "-" and /dev/stdout append to standard output, also when it is a file. */
 static void test_standard_output(void **state)
 {
     (void)state;

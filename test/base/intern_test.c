@@ -57,7 +57,7 @@ static bool equal_number(const void *item, const void *key)
     return *(const int *)item == *(const int *)key;
 }
 
-/* One hash for all: then only the comparison tells them apart. */
+/* One hash for all: then only the comparison distinguishes them. */
 static void test_collisions(void **state)
 {
     (void)state;

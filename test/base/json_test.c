@@ -23,7 +23,8 @@ static uint64_t next_random(void)
     return random_state;
 }
 
-/* A copy of just the text, with nothing behind it, so that the sanitizer sees a read past the end. */
+/* A copy of just the text, without bytes after it, so that the sanitizer detects a read past the
+ * end. */
 static sf_status parse_exactly(sf_str text, sf_arena *arena, const sf_json **out, sf_diag *diag)
 {
     char *copy = malloc(text.length ? text.length : 1);
@@ -215,7 +216,7 @@ static void test_depth(void **state)
     assert_int_equal(parse_nested(SF_JSON_DEPTH + 1, "{\"a\":[", "]}"), SF_EINPUT);
 }
 
-/* With and without an index; each duplicate is found wherever it stands. */
+/* With and without an index; each duplicate is found, wherever it is. */
 static void test_large_objects(void **state)
 {
     (void)state;
@@ -354,7 +355,7 @@ static void test_pairs(void **state)
     sf_buf_free(&buf);
 }
 
-/* A random value, through the writer; the same random_state gives the same value again. */
+/* A random value, through the writer; the same random_state gives the same value. */
 static void put_random(sf_json_writer *w, int depth)
 {
     static const char *const pieces[] = {

@@ -19,7 +19,7 @@ static void test_alloc_is_zeroed_and_aligned(void **state)
         assert_int_equal((uintptr_t)memory % 64, 0);
         for (size_t i = 0; i < bytes; i++) {
             assert_int_equal(memory[i], 0);
-            memory[i] = 0xff; /* so that a block that is used again would show it */
+            memory[i] = 0xff; /* so that a reused block would show it */
         }
         sf_free(memory);
     }

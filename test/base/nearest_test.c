@@ -1,4 +1,4 @@
-/* Suggestions: what is near, and that nonsense is near nothing. */
+/* Suggestions: near names, and none for nonsense. */
 #include "base/nearest.h"
 
 #include <setjmp.h>

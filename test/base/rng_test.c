@@ -129,7 +129,7 @@ static void test_draws_what_xla_draws(void **state)
     assert_int_equal(lines, 360);
 }
 
-/* Any piece draws what the whole draws there. */
+/* Any shard draws the numbers of the whole there. */
 static void check_pieces(sf_rng_algorithm algorithm, int words, int width, const int64_t *dims,
                          int rank)
 {

@@ -265,7 +265,7 @@ static void test_int(void **state)
     assert_true(value == 7);
 }
 
-/* What moves a cursor, hides or turns text is shown by its bytes; all else stays. */
+/* Characters that move a cursor, hide or reverse text are shown by their bytes; all others stay. */
 static void test_shown(void **state)
 {
     (void)state;

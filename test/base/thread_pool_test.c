@@ -67,8 +67,8 @@ static void test_cut(void **state)
     }
 }
 
-/* Many short jobs, with rests now and then that are long enough to fall asleep. Each job adds to
- * what the last one left, so a job that starts early or is missed shows. */
+/* Many short jobs, with pauses now and then that are long enough to fall asleep. Each job adds to
+ * the result of the previous one, so a job that starts early or is missed shows. */
 static void add(void *context, int part, int64_t first, int64_t end)
 {
     int64_t *sums = context;
@@ -142,8 +142,8 @@ static void keep_processors(const cpu_set_t *from, int count)
     assert_int_equal(sched_setaffinity(0, sizeof few, &few), 0);
 }
 
-/* 16 threads on two processors and on one. Threads that wait in turn for the slices of others that spin
- * would take some ten milliseconds for a job; a tenth of a millisecond was measured. */
+/* 16 threads on two processors and on one. Threads that wait for the time slices of others that
+ * spin would take some ten milliseconds for a job; a tenth of a millisecond was measured. */
 static void test_more_threads_than_processors(void **state)
 {
     (void)state;

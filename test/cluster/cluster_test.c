@@ -328,7 +328,7 @@ static void test_wrong_files(void **state)
     }
 }
 
-/* What calibration finds out about a device is kept as it is. */
+/* Calibrated values of a device are kept unchanged. */
 static void test_measured_device(void **state)
 {
     (void)state;
@@ -364,7 +364,7 @@ static void test_measured_device(void **state)
     "{\"depth\": 256, "                                                                            \
     "\"seconds\": [[1e3, 2e-6], [1e6, 1e-3]]}]}"
 
-/* What was measured of a GPU reads back, by type and depth. */
+/* Measured curves of a GPU read back, by type and depth. */
 static void test_measured_gpu(void **state)
 {
     (void)state;

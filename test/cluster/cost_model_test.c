@@ -1,4 +1,5 @@
-/* Costs: known answers, and what must hold on every cluster of the library for groups of every shape. */
+/* Costs: known answers, and invariants on every cluster of the library for groups of every
+ * shape. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -165,7 +166,7 @@ static void test_two_levels(void **state)
     sf_cluster_free(cluster);
 }
 
-/* Two racks of two nodes of four. What leaves a rack has a lane of 4 GB/s for eight. */
+/* Two racks of two nodes of four. Traffic that leaves a rack has a lane of 4 GB/s for eight. */
 static void test_three_levels(void **state)
 {
     (void)state;
@@ -191,8 +192,8 @@ static void test_three_levels(void **state)
     sf_cluster_free(cluster);
 }
 
-/* Of nodes that differ the slowest link counts, the largest latency and the slowest device, in whatever
- * order they stand. */
+/* Of nodes that differ the slowest link counts, the largest latency and the slowest device, in any
+ * order. */
 static void test_mixed(void **state)
 {
     (void)state;
@@ -302,7 +303,7 @@ static void check_cluster(const char *name)
             for (uint32_t axes = 0; axes < 8; axes++)
                 check_collectives(costs, axes);
             check_work(costs);
-            /* Axes of one device change nothing, wherever they stand. */
+            /* Axes of one device change nothing, wherever they are. */
             sf_costs *more = LAY(cluster, &arena, a, 1, b, n / a / b);
             for (int k = 0; k < SF_COLLECTIVE_COUNT; k++)
                 assert_true(sf_costs_collective(costs, (sf_collective)k, 5, 1e6) ==
@@ -324,7 +325,7 @@ static void test_library(void **state)
     }
 }
 
-/* A known order of things: what a person would expect on one of the test beds. */
+/* A known order of costs: the expected one on one of the test beds. */
 static void test_expected_order(void **state)
 {
     (void)state;
@@ -360,7 +361,7 @@ static void test_work(void **state)
                       .math = SF_MATH_F16,
                       .flops = 1e12,
                       .bytes = 1,
-                      .vector = 15.7e12}; /* what follows comes on top */
+                      .vector = 15.7e12}; /* the epilogue is added */
     assert_close(sf_costs_op(costs, &loop), 1);
     assert_close(sf_costs_op(costs, &both), 1 + sf_costs_op(costs, &product));
     /* Half of the share at f0. */
@@ -376,7 +377,7 @@ static void test_work(void **state)
     sf_cluster_free(cluster);
 }
 
-/* What was measured of passes, batches and convolutions counts where it is there, and only there. */
+/* Measured passes, batches and convolutions count if they exist, and only then. */
 static void test_measured_work(void **state)
 {
     (void)state;
@@ -426,8 +427,8 @@ static void test_measured_work(void **state)
     sf_cluster_free(cluster);
 }
 
-/* A GPU takes the longest of what its units and its memory take; products by their depth, whatever their batches, all else that was
- * measured by its unit. */
+/* An op on a GPU takes the maximum of compute and memory time; products by their depth, whatever
+ * their batches, all other measured ops by their unit. */
 static void test_gpu(void **state)
 {
     (void)state;
@@ -458,7 +459,8 @@ static void test_gpu(void **state)
     }
     e.bytes = 5e6; /* 5 ms, and no more than that */
     assert_close(sf_costs_op(costs, &e), 5e-3);
-    e.near[SF_NEAR_STEPS - 1] = 0; /* what is near takes a fifth, but no product is faster for it */
+    /* near data takes a fifth of the time, but no product is faster for it */
+    e.near[SF_NEAR_STEPS - 1] = 0;
     e.near[0] = 5e6;
     assert_close(sf_costs_op(costs, &e), 1e-3);
     e.unit = SF_UNIT_ATTENTION;
@@ -519,7 +521,7 @@ static void test_batched(void **state)
     sf_cluster_free(cluster);
 }
 
-/* Passes of a loop are shared by as many threads as have a part in it; who is idle does not help. */
+/* As many threads share passes of a loop as have a part in it; idle ones do not help. */
 static void test_shares(void **state)
 {
     (void)state;
@@ -550,8 +552,8 @@ static void test_shares(void **state)
     sf_cluster_free(cluster);
 }
 
-/* What is near takes less, by what was measured; never less than if all of it were nearest, and a product never less than
- * half. */
+/* Near data takes less, as measured; never less than if all of it were nearest, and a product never
+ * less than half. */
 static void test_near(void **state)
 {
     (void)state;
@@ -590,8 +592,8 @@ static void test_near(void **state)
     sf_cluster_free(cluster);
 }
 
-/* What an H200 took, in microseconds: products of square matrices by cuBLAS 13, and sums of two f32
- * tensors. */
+/* Measured times on an H200, in microseconds: products of square matrices by cuBLAS 13, and sums of
+ * two f32 tensors. */
 static void test_real_device(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Convolutions where the host stands for a GPU: what its library would do, by the formulas of run/cuda/convolve.h. */
+/* Convolutions of the emulated library, by the formulas of run/cuda/convolve.h. */
 #include "emulator/emulator.h"
 #include "ir/dtype.h"
 
@@ -29,7 +29,7 @@ static int64_t pixels(const sf_convolve *c, int image)
     return count;
 }
 
-/* All products of one window at one place, added to what the result has so far, in double. */
+/* Adds all products of one window at one place to the result so far, in double. */
 static void add_products(const sf_convolve *c, const double *const *in, double *sums,
                          const place *at)
 {

@@ -12,7 +12,7 @@ enum { LANES = SF_LANE_COUNT + SF_MORE_LANES };
 typedef struct job {
     struct job *next;
     sf_host_work work;
-    char what[]; /* or what its argument is, where it was given */
+    char what[]; /* or its argument, if one was given */
 } job;
 
 typedef struct lane {
@@ -41,7 +41,7 @@ struct sf_host_lanes {
     int count;
     bool stops;
     bool has_one_queue;
-    sf_host_graph *drawn;     /* what is put on lanes goes there, or NULL */
+    sf_host_graph *drawn;     /* work on lanes goes there, or NULL */
     sf_host_graph *forgotten; /* freed by who made them, when all is done */
     event *events;            /* first, by lane, those of lanes that are followed */
     size_t nevents;
@@ -84,7 +84,7 @@ static bool asks_for_one_queue(void)
     return asked && strcmp(asked, "1") == 0;
 }
 
-/* Where what is put on the lane stands. */
+/* The queue of the lane. */
 static lane *queue_of(sf_host_lanes *lanes, sf_lane at)
 {
     return &lanes->at[lanes->has_one_queue && lanes->at[at].has_thread ? SF_LANE_COMPUTE : at];
@@ -276,7 +276,7 @@ static moment moment_of(sf_host_lanes *lanes, size_t number, bool raises)
 
 static void put_moment(sf_host_lanes *lanes, sf_lane at, size_t number, bool raises)
 {
-    if (lanes->drawn) /* one behind the other */
+    if (lanes->drawn) /* one after the other */
         return;
     moment m = moment_of(lanes, number, raises);
     sf_host_lanes_put(lanes, at, raises ? reach : wait_until_reached, &m, sizeof m);

@@ -36,7 +36,7 @@ typedef struct library {
 static library *libraries;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What kernels of a library see of themselves, in this thread. */
+/* The indices of a kernel's thread, in this thread. */
 typedef struct place {
     long long *block, *blocks;
     int *thread, *threads;
@@ -355,7 +355,7 @@ static sf_status ended_host(sf_device *d, sf_lane lane, sf_diag *diag, bool *out
     return SF_OK;
 }
 
-/* What stands in for a library: for a convolution. */
+/* The plan of the emulated library: for a convolution. */
 typedef struct host_plan {
     sf_convolve convolve;
 } host_plan;

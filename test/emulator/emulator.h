@@ -1,4 +1,4 @@
-/* The host in the place of a GPU: what stands in for its libraries. */
+/* The emulated GPU: replacements of its libraries. */
 #ifndef SF_TEST_EMULATOR_EMULATOR_H
 #define SF_TEST_EMULATOR_EMULATOR_H
 

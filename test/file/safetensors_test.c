@@ -1,4 +1,4 @@
-/* safetensors: what is written is read back bit for bit; everything else is refused. */
+/* safetensors: written files read back bit for bit; all others are refused. */
 #include "file/safetensors.h"
 
 #include <setjmp.h>

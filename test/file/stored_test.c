@@ -178,7 +178,7 @@ static void test_all_pairs(void **state)
     assert_true(taken > 5000 && refused > 5000);
 }
 
-/* In a long tensor the first is named, and what stands before it was taken. */
+/* In a long tensor the first mismatch is named, and earlier elements were taken. */
 static void test_names_the_first(void **state)
 {
     (void)state;

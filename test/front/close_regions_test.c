@@ -1,5 +1,5 @@
-/* What loops and branches see of the blocks around them becomes operands, at any depth; text that is written and read
- * again is the same step; and how such ops split follows from what is inside. */
+/* Outer values that loops and branches read become operands, at any depth; printed text reads back
+ * as the same step; and the splits of such ops follow from their bodies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -244,7 +244,8 @@ static void test_scan(void **state)
     int scanned = 0, sums = 0;
     for (uint32_t o = 0; o < loop->noperands; o++) {
         if (op.in[o]->rank == 3) {
-            /* Rows are taken one by one, so xs cannot be cut there; columns and the rest can. */
+            /* Rows are taken one by one, so xs cannot be cut there; columns and the other dimension
+             * can. */
             assert_true(sf_is_scanned(graph, loop, o, 1) && sf_is_scanned(graph, loop, o, 2));
             assert_false(sf_is_scanned(graph, loop, o, 0));
             for (int d = 1; d < 3; d++)

@@ -1,5 +1,5 @@
-/* Batch normalization: both texts give one graph, that computes what the formulas say; a step with it splits by its
- * batch, and its moments are those of the whole batch. */
+/* Batch normalization: both texts give one graph, that computes the formulas; a step with it splits
+ * by its batch, and its moments are those of the whole batch. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,10 +117,10 @@ static sf_graph *load_kind(const struct shape *s, int kind, bool is_hlo)
     return graph;
 }
 
-/* The judge, in double: arrays of the operands, as they stand. */
+/* The independent result, in double: arrays of the operands, in memory order. */
 typedef struct judge {
     const struct shape *s;
-    int64_t count, features, inner; /* elements; features; elements behind the feature dimension */
+    int64_t count, features, inner; /* elements; features; elements after the feature dimension */
     double in[5][MOST], out[3][MOST];
 } judge;
 

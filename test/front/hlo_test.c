@@ -1,5 +1,5 @@
-/* The reader of HLO text: what it makes of each construct, old style and new, and what it says of
- * texts that are wrong. */
+/* The reader of HLO text: its result for each construct, old style and new, and its messages about
+ * invalid texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

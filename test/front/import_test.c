@@ -1,5 +1,5 @@
-/* From a text to the graph and back: what import makes of loops, spellings, roles and phases, on steps
- * small enough to read. */
+/* From a text to the graph and back: imported loops, spellings, roles and phases, on steps small
+ * enough to read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
-/* The text of the graph; it must read back as the same graph and be written the same way again. */
+/* The text of the graph; it must read back as the same graph and print to the same text. */
 static char *print(const sf_graph *graph, sf_buf *out)
 {
     sf_buf recomputed = {0};
@@ -87,7 +87,7 @@ static void test_equal_hashes(void **state)
 {
     (void)state;
     static const char *const pairs[][2] = {
-        /* The operands of what commutes, in either order. */
+        /* The operands of commutative ops, in either order. */
         {MAIN("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
               "  %r = stablehlo.add %a, %b : tensor<2xf32>\n"),
          MAIN("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
@@ -164,7 +164,7 @@ static void test_different_hashes(void **state)
             fail_msg("pair %zu has one hash", i);
 }
 
-/* What MLIR insists on in the text that is written. */
+/* Requirements of MLIR on printed text. */
 static void test_printed(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void test_shardy(void **state)
                   "\"mhlo.sharding\" = \"{replicated}\"");
 }
 
-/* A loop that counts to %n, or never stops; the counter is carried along with what it does. */
+/* A loop that counts to %n, or never stops; the counter is carried with it. */
 #define LOOP(limit, step)                                                                          \
     "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"                                      \
     "  %z = stablehlo.constant dense<0> : tensor<i32>\n"                                           \
@@ -264,7 +264,7 @@ static void test_trip_counts(void **state)
     }
 }
 
-/* How often a loop runs follows from the rest, so it is in neither the hash nor the text. */
+/* The trip count follows from the other attributes, so it is in neither the hash nor the text. */
 static void test_trip_count_is_a_note(void **state)
 {
     (void)state;
@@ -326,8 +326,8 @@ static void test_phases_without_names(void **state)
     sf_graph_free(graph);
 }
 
-/* Weights that the loss reads and no update changes are no state of the optimizer: what goes back through them is
- * backward. */
+/* Weights that the loss reads and no update changes are no state of the optimizer: gradients
+ * through them are backward. */
 static void test_phases_with_frozen_weights(void **state)
 {
     (void)state;
@@ -359,7 +359,8 @@ static void test_phases_with_frozen_weights(void **state)
     sf_graph_free(graph);
 }
 
-/* An update that is left out where the gradient is not finite: the branches are update, what they read is backward. */
+/* An update that is skipped if the gradient is not finite: the branches are update, their operands
+ * are backward. */
 static void test_phases_with_an_update_left_out(void **state)
 {
     (void)state;
@@ -397,7 +398,7 @@ static void test_phases_with_an_update_left_out(void **state)
     sf_graph_free(graph);
 }
 
-/* Nothing is a guess in what is no step: not state, not roles, not phases. */
+/* A function that is no step has no guesses: neither state, nor roles, nor phases. */
 static void test_no_step(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* State that got lost: what is told, what is not, and how it is settled. One step, gradient descent with two moments, in
- * many signatures: with names or without, with few or many of its results, and aliases for some. */
+/* Lost state: which is reported, which is not, and how the user fixes it. One step, gradient
+ * descent with two moments, in many signatures: with names or without, with few or many of its
+ * results, and aliases for some. */
 #include "front/lost_state.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* What no step can have: each is refused by one message, whatever else is wrong in the text, and what only notes how
- * something is to be split is not. */
+/* Ops that no step can have: each is refused by one message, whatever other errors the text has;
+ * notes about sharding are not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "ir/graph.h"
 #include "sheaf/graph.h"
 
-/* The line in question comes after lines that are right, and before others that are wrong. */
+/* The line in question comes after valid lines, and before other invalid ones. */
 #define STABLEHLO(line)                                                                            \
     "func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"                               \
     "  %y = stablehlo.negate %x : tensor<4xf32>\n" line "\n"                                       \
@@ -105,7 +105,7 @@ static void test_one_sentence(void **state)
     }
 }
 
-/* The same step, with and without notes of how tensors are to be split. */
+/* The same step, with and without notes about sharding. */
 static void test_notes_pass(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* What the text computes again: which nodes have the note, that the step is then the one without, and that what only looks
- * like a twin is none. A table of texts: two layers, of which the backward pass of the second computes its own values. */
+/* Recompute in the text: which nodes have the note, that the step is then the one without, and that
+ * nodes that only look like a clone are none. A table of texts: two layers, of which the backward
+ * pass of the second computes its own values. */
 #include "front/remat.h"
 
 #include <setjmp.h>
@@ -40,7 +41,7 @@
     TWO("d", "multiply", "c", "half")                                                              \
     ONE("e", "tanh", "d")
 
-/* From what the second layer has: %e2, its result, %b2, what it reads, and %w2. */
+/* From the second layer's values: %e2, its result, %b2, its operand, and %w2. */
 #define REST                                                                                       \
     TWO("s", "multiply", "e", "e")                                                                 \
     "  %loss = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [0, "    \
@@ -63,12 +64,12 @@
 
 typedef struct text_case {
     const char *name, *text;
-    const char *plain; /* the same without anything computed again; NULL: there is none */
+    const char *plain; /* the same without recompute; NULL: there is none */
     const char *noted; /* ops, in order */
     int barriers;      /* that stay */
 } text_case;
 
-#define USES(b, e) /* what REST reads */                                                           \
+#define USES(b, e) /* operands of REST */                                                          \
     TWO("b2", "multiply", b, "half")                                                               \
     TWO("e2", "multiply", e, "half") TWO("w2", "multiply", "w", "half")
 #define TWIN_OF(first, constant)                                                                   \
@@ -226,7 +227,7 @@ static const text_case cases[] = {
      HEAD DOT("a", "x", "v") ONE("b", "tanh", "a") DOT("c", "b", "w") RANDOM("n")
          TWO("d", "multiply", "c", "n") ONE("e", "tanh", "d") USES("b", "e") REST,
      "rng_bit_generator convert multiply tanh ", 0},
-    /* What only looks like it. */
+    /* Nodes that only look like clones. */
     {"another number", HEAD FORWARD BEHIND TWIN_OF("bb", "third") USES("bb", "eb") REST, NULL,
      "dot_general ", 0},
     {"another operand", HEAD FORWARD BEHIND TWIN_OF("x", "half") USES("bb", "eb") REST, NULL, "",
@@ -317,7 +318,7 @@ static void test_notes(void **state)
     }
 }
 
-/* With one hash, and to the last bit; and what is no twin is not taken for one. */
+/* With one hash, and to the last bit; and a node that is no clone is not taken for one. */
 static void test_it_is_the_step_without(void **state)
 {
     (void)state;
@@ -366,7 +367,8 @@ static void test_as_the_text_has_it(void **state)
     }
 }
 
-/* Two loops over stacked layers: the second, of the backward pass, computes what the first did, with nothing in between. */
+/* Two loops over stacked layers: the second, of the backward pass, computes the same as the first,
+ * with no barrier in between. */
 static const char loops[] =
     "func.func @main(%w: tensor<3x4x4xf32>, %x: " T ") -> (tensor<3x4x4xf32>, tensor<f32>) {\n"
     "  %zero = stablehlo.constant dense<0.0> : tensor<f32>\n"

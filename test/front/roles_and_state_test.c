@@ -1,5 +1,6 @@
-/* State and roles from what a step does: the same computation under other names, in other orders, with state that comes
- * back somewhere else, and with what only looks like state. */
+/* State and roles from the computation of a step: the same computation under other names, in
+ * other orders, with state that is returned in another place, and with values that only look
+ * like state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 #include "ir/graph.h"
 #include "sheaf/graph.h"
 
-/* Gradient descent on x w = y; what may be carried over is made in all ways that optimizers have. */
+/* Gradient descent on x w = y; state is updated in all ways that optimizers have. */
 #define BODY                                                                                       \
     "  %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "                         \
     "(tensor<6x3xf32>, tensor<3xf32>) -> tensor<6xf32>\n"                                          \
@@ -44,7 +45,8 @@
     "  %n1 = stablehlo.add %n, %one : tensor<i32>\n"                                               \
     "  %key1 = stablehlo.reverse %key, dims = [0] : tensor<2xui32>\n"
 
-/* An argument of the body, what the user calls it, what he calls what becomes of it ("" for nothing), and its role. */
+/* An argument of the body, the user's name of it, the user's name of its next value ("" for none),
+ * and its role. */
 typedef struct tensor {
     const char *value, *type, *name, *next, *result;
     sf_role role;
@@ -107,7 +109,7 @@ static const variant variants[] = {
 };
 enum { NVARIANTS = sizeof variants / sizeof *variants };
 
-/* Reports come last: a norm of the gradient, and the loss before it or behind it. */
+/* Reports come last: a norm of the gradient, and the loss before it or after it. */
 static void write_step(const variant *v, bool loss_last, char *out, size_t size)
 {
     size_t at = (size_t)snprintf(out, size, "func.func @main(");
@@ -179,7 +181,7 @@ static void test_variants(void **state)
         }
 }
 
-/* A sidecar tells roles: the links are what they are without it, keys or not. */
+/* A sidecar has roles: the links are those without it, keys or not. */
 static void test_sidecar_keeps_links(void **state)
 {
     (void)state;
@@ -260,8 +262,8 @@ static void test_calls_that_multiply(void **state)
     sf_diag_free(diag);
 }
 
-/* State that only the order tells, of so many tensors that a table of all pairs would be too large: descent on the sum
- * of (w_i x)^2. */
+/* State that only the order determines, of so many tensors that a table of all pairs would be too
+ * large: descent on the sum of (w_i x)^2. */
 static void test_many_tensors(void **state)
 {
     (void)state;

@@ -404,7 +404,7 @@ static void test_entry(void **state)
     }
 }
 
-/* A location at the end of an op, what comes after the function, and the path that follows. */
+/* A location at the end of an op, the text after the function, and the path that follows. */
 static const struct {
     const char *location, *definitions, *path;
 } locations[] = {
@@ -843,7 +843,7 @@ static void test_zero_bytes_of_words(void **state)
     }
 }
 
-/* Strings of attributes are bytes: all 256 of them, in any order, come out of what is printed as they went in. */
+/* Strings of attributes are bytes: all 256 of them, in any order, are printed as they were read. */
 static void test_bytes_of_strings(void **state)
 {
     (void)state;

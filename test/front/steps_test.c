@@ -1,7 +1,6 @@
 /* Fourteen training steps as JAX lowered them, each as StableHLO and as HLO text, with JAX's own
- * numbers: both forms are one graph, the graph survives being written and read, every engine computes
- * what JAX computed, and what the texts and sidecars tell about roles, state, phases and scopes is
- * found. */
+ * numbers: both forms are one graph, the graph survives printing and reading, every engine computes
+ * JAX's results, and roles, state, phases and scopes of the texts and sidecars are found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,8 +38,8 @@ static void skip_without_lzma(void)
 #endif
 }
 
-/* What is written reads back as the same graph, and is written the same way again; no sidecar helps
- * the second time, so the text alone holds it. */
+/* Printed text reads back as the same graph, and prints to the same text; no sidecar helps the
+ * second time, so the text alone has it. */
 static void check_round_trip(const sf_graph *graph)
 {
     sf_buf text = {0}, recomputed = {0};
@@ -96,8 +95,8 @@ static void check_numbers(const sf_graph *graph, const char *step, const char *e
     sf_diag_free(diag);
 }
 
-/* Every parameter and every part of the optimizer's state is made anew by a result of its own and of
- * its type, and one result is the loss. */
+/* A result of its own type updates every parameter and every part of the optimizer's state, and one
+ * result is the loss. */
 static void check_state(const sf_graph *graph)
 {
     uint32_t parameters = 0, states = 0, losses = 0;
@@ -167,8 +166,8 @@ static void test_step(void **state)
         sf_graph_free(graph);
     }
     assert_true(hashes[0] == hashes[1]);
-    /* The StableHLO texts name their ops, the HLO texts do not, so there it is the flow of data that
-     * tells the phases. */
+    /* The StableHLO texts name their ops, the HLO texts do not, so there data flow determines the
+     * phases. */
     assert_memory_equal(dots[0], dots[1], sizeof *dots);
 }
 
@@ -206,8 +205,7 @@ static counts count_scope(const sf_graph *graph, const char *path)
     return result;
 }
 
-/* A scan over stacked weights becomes layers that are scopes of their own, all alike in both
- * passes. */
+/* A scan over stacked weights becomes layers that are scopes of their own, equal in both passes. */
 static void test_scan_layers(void **state)
 {
     (void)state;
@@ -228,8 +226,9 @@ static void test_scan_layers(void **state)
     sf_graph_free(graph);
 }
 
-/* A layer of the scan is a layer of the model that was written without one. The causal mask, which all layers
- * share, is in no layer. What is left out: the weights come as slices of stacked ones, which takes reshapes. */
+/* A layer of the scan is a layer of the model that was written without one. The causal mask, which
+ * all layers share, is in no layer. One difference: the weights come as slices of stacked ones,
+ * which takes reshapes. */
 static void test_scan_is_unrolled(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The number formats, held to their definition: every pattern of the narrow types, and rounding
- * against a search over all numbers that the type has. */
+/* The number formats, checked against their definition: every pattern of the narrow types, and
+ * rounding against a search over all numbers of the type. */
 #include "ir/dtype.h"
 
 #include <setjmp.h>
@@ -202,7 +202,7 @@ static void test_wide_rounding(void **state)
             double value = ldexp(1 + ldexp((double)(next_random(&random) >> 12), -52), exponent);
             if (trial & 1)
                 value = -value;
-            /* The midpoints and what stands just beside them are where rounding twice shows. */
+            /* Double rounding shows at the midpoints and right next to them. */
             if (trial % 3 != 0) {
                 uint64_t bits = pattern(dtypes[i], value);
                 value = (number(dtypes[i], bits) + number(dtypes[i], bits + 1)) / 2;

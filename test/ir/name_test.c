@@ -20,7 +20,7 @@ static const char *const patterns[] = {
     "attn",  "*",    "layer_?",      "layer_*", "layer_?/attn", "/attn", "/layer_0",      "att",
     "*/mlp", "*ttn", "attn/softmax", "/*/attn", "layer_1/mlp",  "?",     "layer_0/*/exp", "l*0"};
 
-/* What is in something is what has its name in front, and more behind a slash. */
+/* A name is inside another if it has that in front, and more after a slash. */
 static void test_what_is_in_something(void **state)
 {
     (void)state;

@@ -89,7 +89,7 @@ static void test_good_plans(void **state)
 
 /* Mutants of collectives */
 
-/* What a mutation changed, to take it back. */
+/* The change of a mutation, to undo it. */
 typedef struct undo {
     sf_value **places;
     size_t count, capacity;
@@ -134,13 +134,13 @@ static void swap_nodes(sf_graph *graph, const sf_node *a, const sf_node *b)
 }
 
 typedef enum mutation {
-    FORGET,       /* what used the result uses the operand */
+    FORGET,       /* readers of the result use the operand */
     OTHER_AXES,   /* another set of axes */
     OTHER_GROUP,  /* another set of axes, with the size of its groups */
     OTHER_SIZE,   /* another size of the group */
     OTHER_MONOID, /* another reduction */
     OTHER_KIND,   /* all-to-all instead of permute, and back */
-    OTHER_ORDER,  /* behind the next collective, on one rank */
+    OTHER_ORDER,  /* after the next collective, on one rank */
     OTHER_TYPE,   /* another number of elements */
     OTHER_PART,   /* the operand of the next part of a bucket, and the other way round */
     MUTATIONS
@@ -325,7 +325,7 @@ static void break_collectives(split *s)
                 try_mutant(s, rank, at, part, (mutation)m);
 }
 
-/* Mutants of what stands beside the collective in a move: shapes and types stay, elements do not. */
+/* Mutants of nodes beside the collective in a reshard: shapes and types stay, elements do not. */
 
 static bool swap_dims(sf_graph *graph, sf_node *node, undo *u)
 {
@@ -490,7 +490,7 @@ static void test_mutants(void **state)
     assert_true(mutants > 2000);
 }
 
-/* What no recipe does: pieces that change places, and change their dimension. */
+/* Layouts of no recipe: shards that change places, and change their dimension. */
 static const char exchanged[] =
     "func.func public @main(%x: tensor<8x8xf32> loc(\"batch/x\"), %y: tensor<8x8xf32> "
     "loc(\"batch/y\")) -> (tensor<8x8xf32>, tensor<8x8xf32>) {\n"

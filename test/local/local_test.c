@@ -1,7 +1,7 @@
-/* Local graphs compute the step: every op of the table in every way that its factors and its linearity
- * allow, on one axis and on two; whole training steps under plans that are drawn at random; and plans
- * that are wrong are refused. Ranks run in lockstep (support/ranks.h), results are joined and compared
- * with the step as one device computes it. */
+/* Local graphs compute the step: every op of the table in every way that its factors and its
+ * linearity allow, on one axis and on two; whole training steps under plans that are drawn at
+ * random; and invalid plans are refused. Ranks run in lockstep (support/ranks.h), results are
+ * joined and compared with those of the step on one device. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void fill(sf_tensor *tensor)
     }
 }
 
-/* A step, its arguments, and what one device makes of them. */
+/* A step, its arguments, and its results on one device. */
 typedef struct step {
     const char *name;
     sf_graph *graph;
@@ -286,7 +286,7 @@ static void try_node(const step *s, const sf_node *node)
     sf_arena_free(&arena);
 }
 
-/* What has been split is not split again. */
+/* Split ops are not split further. */
 static void try_again(const sf_graph *graph)
 {
     sf_mesh mesh = mesh_of(2, 0);
@@ -328,7 +328,7 @@ static void test_samples(void **state)
     }
 }
 
-/* Sizes that samples lack: an axis of 4 that cuts, strided pieces, indices of every type. */
+/* Sizes that samples lack: an axis of 4 that cuts, strided shards, indices of every type. */
 static const sample more[] = {
     {"", "%r = stablehlo.iota dim = 1 : tensor<3x24xbf16>", "tensor<3x24xbf16>"},
     {"", "%r = stablehlo.iota dim = 0 : tensor<12x2xi8>", "tensor<12x2xi8>"},
@@ -734,7 +734,7 @@ static void test_moved_once(void **state)
         moved((sf_share){.kind = SF_PARTIAL, .monoid = SF_MONOID_ADD}, SF_OP_ALL_REDUCE), 1);
 }
 
-/* Plans that are wrong */
+/* Invalid plans */
 
 static const char product[] =
     "func.func public @main(%x: tensor<4x6xf32> loc(\"x\"), %w: tensor<6x8xf32> loc(\"params/w\")) "

@@ -1,5 +1,5 @@
-/* Functions of complex numbers against what JAX computes on a CPU in double, corner cases, and the transform
- * against its definition. */
+/* Functions of complex numbers against JAX's results on a CPU in double, corner cases, and the
+ * transform against its definition. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 enum { POINTS = 5 };
 static const double points[POINTS][2] = {
     {0.3, 0.4}, {-1.25, 0.5}, {2.0, -0.75}, {-0.6, -1.5}, {1e-9, 2e-9}};
-static const double second[2] = {0.75, -1.5}; /* operand of what takes two */
+static const double second[2] = {0.75, -1.5}; /* second operand of binary functions */
 
 static const struct row {
     sf_opcode code;
@@ -296,7 +296,7 @@ static void test_transforms(void **state)
     sf_pool_release(pool);
 }
 
-/* What is refused, in words. */
+/* Errors, as text. */
 static void test_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* while, case, optimization_barrier, and what custom_call understands. */
+/* while, case, optimization_barrier, and the known targets of custom_call. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,8 +64,8 @@ static sf_value binary(builder *b, sf_block *block, sf_opcode code, sf_value x, 
         ->result;
 }
 
-/* while (i < limit) { i, a, b = i + 1, b, a + b }: the values change places in every turn, and the
- * limit is a value of the enclosing block. */
+/* while (i < limit) { i, a, b = i + 1, b, a + b }: the values change places in every iteration, and
+ * the limit is a value of the enclosing block. */
 static void test_while(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* convolution against its definition, taken literally: the input is spread out and padded, the kernel
- * reversed and spread out, groups are cut apart and put together, each as a step of its own. */
+/* convolution against its literal definition: the input is dilated and padded, the kernel reversed
+ * and dilated, groups are split and joined, each as a step of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -324,7 +324,7 @@ static const sf_attr **small_conv(sf_pool *pool, const sf_type **types, const sf
     return attrs;
 }
 
-/* A piece of the input without the neighbours that the windows reach into. */
+/* A shard of the input without the neighbours that the windows reach into. */
 static void test_missing_halo(void **state)
 {
     (void)state;

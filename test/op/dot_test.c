@@ -202,7 +202,8 @@ static void test_reduce(void **state)
         sf_tensor out = {0};
         assert_int_equal(sf_eval_op(&op, in, &out, NULL), SF_OK);
         assert_sums(&arena, keeps, in, &out);
-        /* Nothing cannot be cut: each of two empty pieces would count the initial value. */
+        /* An empty dimension cannot be split: each of two empty shards would count the initial
+         * value. */
         if (types[0]->count > 0)
             test_split(&random, &op, in, &out);
         sf_free(out.data);

@@ -1,5 +1,5 @@
-/* The element-wise ops, those that choose and those that convert: corner cases of each, asked through
- * the definitions, inference first. */
+/* The element-wise ops, selections and conversions: corner cases of each, through the definitions,
+ * inference first. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 static const double inf = (double)INFINITY, nan_ = (double)NAN;
 
-/* One op on scalars of one type. Doubles hold every number that is asked for here. */
+/* One op on scalars of one type. Doubles hold every number that is used here. */
 static double on_reals(sf_opcode code, sf_dtype dtype, double x, double y)
 {
     sf_pool *pool = sf_pool_new();
@@ -342,7 +342,7 @@ static void test_convert(void **state)
     assert_int_equal(converted(SF_S8, 0xff, SF_U32), UINT32_MAX);
     assert_int_equal(converted(SF_U8, 0xff, SF_S32), 255);
     assert_int_equal(converted(SF_PRED, 1, SF_F32), float_bits(1));
-    /* Rounded once: by way of double these would fall on a tie and then to the wrong side. */
+    /* Rounded once: by way of double these would fall on a tie and then to the other side. */
     const int64_t tricky = (INT64_C(1) << 62) + (INT64_C(1) << 38) + 1;
     assert_int_equal(converted(SF_S64, (uint64_t)tricky, SF_F32), float_bits((float)tricky));
     assert_int_equal(converted(SF_S64, (uint64_t)-tricky, SF_F32), float_bits((float)-tricky));

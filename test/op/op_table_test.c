@@ -1,6 +1,6 @@
-/* Every op is held to its word: inference agrees with evaluation, every dimension of every tensor is
- * walked, splitting any factor and joining the pieces gives the whole, what is said to be linear or to
- * commute does, and the text that is printed reads back as the same graph. */
+/* Every op is checked against its definition: inference agrees with evaluation, every dimension of
+ * every tensor is walked, splitting any factor and joining the shards gives the whole, linear and
+ * commutative ops are so, and printed text reads back as the same graph. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,8 +117,8 @@ static bool walks(const sf_factoring *f, int tensor, int rank, int factor)
     return false;
 }
 
-/* Sizes multiply to the dimension; a window has one factor; no factor is idle; a reduced factor is
- * in no result, the others, unless whole, are in some result. */
+/* Sizes multiply to the dimension; a window has one factor; no factor is unused; a reduced factor
+ * is in no result, the others, unless whole, are in some result. */
 static void check_walks(const sf_op *op, const sf_factoring *f)
 {
     for (int t = 0; t < f->ntensors; t++) {
@@ -143,7 +143,8 @@ static void check_walks(const sf_op *op, const sf_factoring *f)
         CHECK(op, in_operand || in_result, "factor %d walks nothing", k);
         if (f->factors[k].role == SF_REDUCE)
             CHECK(op, !in_result && f->factors[k].monoid != SF_MONOID_NONE, "factor %d", k);
-        /* A loop may be cut along what it is given, and reduce inside; what is sent comes out elsewhere. */
+        /* A loop may be split along its operands, and reduce inside; the result of a send is
+         * elsewhere. */
         if ((f->factors[k].role == SF_MAP || f->factors[k].role == SF_WINDOW) &&
             !op->def->control && op->nresults > 0)
             CHECK(op, in_result, "map factor %d is in no result", k);
@@ -174,7 +175,7 @@ static void free_piece(sf_tensor *piece)
     sf_free((void *)(uintptr_t)piece->spans);
 }
 
-/* One piece: cut the operands, evaluate, and put the result where it belongs. */
+/* One shard: cut the operands, evaluate, and put the result at its place. */
 static void run_piece(const sf_op *op, const sf_factoring *f, int factor, int64_t first,
                       int64_t end, const sf_tensor *in, const sf_tensor *whole, sf_tensor *joined)
 {
@@ -289,7 +290,7 @@ static void check_op(const sf_op *op)
     sf_diag_free(diag);
     sf_op_factors(op, &arena, &f);
     check_walks(op, &f);
-    /* Pieces of loops and branches are made of those of the ops inside: local/ joins them. */
+    /* Shards of loops and branches are made of those of the ops inside: local/ joins them. */
     for (int k = 0; k < f.nfactors && op->def->control == SF_CONTROL_NONE; k++)
         for (int ways = 2; ways <= 3; ways++)
             if (f.factors[k].role != SF_WHOLE && f.factors[k].size >= ways)
@@ -424,8 +425,8 @@ static void test_pointwise(void **state)
     }
 }
 
-/* Random instances of every op: the op as it stands in a graph that was built, and the graph as it is
- * read back and brought into normal form. */
+/* Random instances of every op: the op in a graph that was built, and the graph as it is read back
+ * and brought into normal form. */
 static void test_random_instances(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* rng_bit_generator: a value that XLA gives, and pieces that draw what the whole draws. */
+/* rng_bit_generator: a value of XLA, and shards that draw the numbers of the whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Small instances of every op that is not plainly pointwise, as StableHLO text. Each line of a sample
- * is the body of a function whose arguments stand before "|"; the last line of the body is the op
- * under test, its results are returned. */
+/* Small instances of every op that is not plainly pointwise, as StableHLO text. Each line of a
+ * sample is the body of a function whose arguments come before "|"; the last line of the body is
+ * the op under test, its results are returned. */
 #ifndef TEST_OP_SAMPLES_H
 #define TEST_OP_SAMPLES_H
 

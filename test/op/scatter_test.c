@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 3000, SLOTS = 9, BODY = 8 };
 
-/* True when the window fits and this element of it lands on `target`. */
+/* True when the window fits and this element of it is at `target`. */
 static bool hits(const test_numbers *n, const int64_t *start, const int64_t *within,
                  const int64_t *target)
 {
@@ -21,8 +21,8 @@ static bool hits(const test_numbers *n, const int64_t *start, const int64_t *wit
     return true;
 }
 
-/* What element `target` of the result must be: all updates are tried, in any order; of those that
- * overwrite, the one with the last index vector counts. */
+/* The expected value of element `target` of the result: all updates are tried, in any order; of
+ * those that overwrite, the one with the last index vector counts. */
 static int64_t expected(const test_numbers *n, sf_monoid monoid, int64_t operand,
                         const sf_tensor *indices, const sf_tensor *updates, const int64_t *target)
 {

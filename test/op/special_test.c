@@ -1,5 +1,5 @@
-/* The functions of the CHLO dialect against tables, identities and, where there are any, the exact
- * values at special points. Each is asked through its definition. */
+/* The functions of the CHLO dialect against tables, identities and, if there are any, the exact
+ * values at special points. Each is evaluated through its definition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* reduce_window and select_and_scatter against their definitions: the operand is spread out and padded
+/* reduce_window and select_and_scatter against their definitions: the operand is dilated and padded
  * element by element, then every window is walked. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static config draw_config(test_random *random, bool dilated)
     return c;
 }
 
-/* The flat index of what window `at` sees at `w`, or -1 for padding: looked for among all elements. */
+/* The flat index of element `w` of window `at`, or -1 for padding: searched among all elements. */
 static int64_t seen(const config *c, const int64_t *at, const int64_t *w)
 {
     int64_t flat = 0;

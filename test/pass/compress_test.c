@@ -1,4 +1,5 @@
-/* Gradients as bf16: what is rounded off comes later, half of the bytes travel, and losses are not touched. */
+/* Gradients as bf16: rounding errors are fed back, half of the bytes are sent, and losses are not
+ * touched. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@
 
 enum { WIDE = 2048, STEPS = 67 };
 
-/* w grows by what the two ranks bring. The maximum, which is that, keeps w from being part of what is reduced. */
+/* w grows by the operands of the two ranks. The maximum, which equals them, keeps w from being part
+ * of the reduction. */
 static const char adding[] =
     "func.func public @main(%w: tensor<2048xf32> {tf.aliasing_output = 0 : i32}, "
     "%x: tensor<2x2048xf32>) -> tensor<2048xf32> {\n"
@@ -29,8 +31,8 @@ static const char adding[] =
     "%n = stablehlo.add %w, %m : tensor<2048xf32>\n"
     "return %n : tensor<2048xf32>\n}\n";
 
-/* Both bring 1 + 2^-10, which is 1 in bf16; twice that is as exact as it is. After so many steps w is what it must be, but for
- * what is still kept, however many there are. */
+/* Both add 1 + 2^-10, which is 1 in bf16; twice that is as exact. After any number of steps w is
+ * exact, but for the errors that are kept. */
 static void test_feedback(void **state)
 {
     (void)state;
@@ -85,7 +87,8 @@ static int count_narrow(const sf_program *p, double *scalars)
     return count;
 }
 
-/* All that is large is half as large; a loss stays as it is. With turns, gradients are reduced in them. */
+/* All large data is half as large; a loss stays as it is. With micro-batches, gradients are reduced
+ * in them. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -117,7 +120,7 @@ static void test_bytes(void **state)
         assert_true(out[1].kept && sf_pass_list_is_approximate(&list));
         assert_true(narrow >= 30 && losses >= 1);
         assert_true(out[1].traffic < (c < 2 ? 0.51 : 0.9) * out[0].traffic);
-        assert_true(out[1].bytes > out[0].bytes); /* of what is kept */
+        assert_true(out[1].bytes > out[0].bytes); /* of kept errors */
         sf_cluster_free(cluster);
         sf_program_free(p);
         sf_local_free(local);

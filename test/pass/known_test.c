@@ -1,5 +1,5 @@
-/* Prefetch and unshard on a program whose answers are worked out by hand: four weights, each used by a product on the way
- * there and by one on the way back, and gathered anew for each.
+/* Prefetch and unshard on a program whose answers are worked out by hand: four weights, each used
+ * by a product on the way there and by one on the way back, and gathered for each.
  *
  *     a = x p;  b = a q;  c = b r;  d = c s;   e = d s;  f = e r;  g = f q;  h = g p
  *
@@ -65,7 +65,7 @@ static bool is_gather_of_weight(const sf_program *p, uint32_t i)
            p->buffers[inst->in[0].buffer].home == SF_HOME_ARGUMENT;
 }
 
-/* Every gather stands right before its product; the second use of a weight has one of its own. */
+/* Every gather is right before its product; the second use of a weight has one of its own. */
 static void gather_twice(test_passed *k)
 {
     sf_program *p = k->program;
@@ -126,7 +126,7 @@ static int by_letter(const void *a, const void *b)
     return *(const char *)a - *(const char *)b;
 }
 
-/* Letters of what a gather brings, by the alphabet: their order says nothing. */
+/* Letters of a gather's weights, by the alphabet: their order has no meaning. */
 static void put_gather(const sf_program *p, const sf_inst *inst, sf_buf *out)
 {
     char letters[16] = "";
@@ -153,7 +153,7 @@ static const char *word_of(test_passed *k)
     return word;
 }
 
-/* One way of a pass, and nothing of what holds around it; the program is then as it was. */
+/* One way of a pass, without the checks around it; the program is then as it was. */
 static const char *word_behind(test_passed *k, const char *name, int variant, int64_t limit,
                                const double *options)
 {
@@ -187,7 +187,7 @@ static const char *word_behind(test_passed *k, const char *name, int variant, in
     return word;
 }
 
-/* What stands at each product: arguments, what it reads, what it makes, its weight. */
+/* Memory at each product: arguments, its operand, its result, its weight. */
 enum { AROUND = 5 * PIECE + 2 * PIECE + WEIGHT };
 
 typedef struct known_case {
@@ -214,14 +214,15 @@ static void expect_words(int wide, const char *pass, const known_case *cases, si
 static void test_prefetch(void **state)
 {
     (void)state;
-    enum { ALL, LAST }; /* what is put down: all in hand, as in the paper; or what is needed last */
+    /* which gathers are placed: all pending ones, as in the paper; or the one needed last */
+    enum { ALL, LAST };
     enum { NEVER = 100, ALWAYS = 0 }; /* joined */
     static const known_case cases[] = {
         /* All is in hand at the beginning. */
         {ALL, 8, NEVER, INT64_MAX, "pqrssrqpABCDEFGH"},
         {ALL, 8, ALWAYS, INT64_MAX, "(ppqqrrss)ABCDEFGH"},
         {LAST, 8, NEVER, INT64_MAX, "pqrssrqpABCDEFGH"},
-        /* Two at a time: the third that is met puts both down, right behind where it stands. */
+        /* Two at a time: the third one met places both, right after itself. */
         {ALL, 2, NEVER, INT64_MAX, "pqArsBCsrDEqpFGH"},
         {ALL, 2, ALWAYS, INT64_MAX, "(pq)A(rs)BC(rs)DE(pq)FGH"},
         /* Only the one that is needed last. */
@@ -240,8 +241,8 @@ static void test_prefetch(void **state)
     expect_words(64, "prefetch", cases, sizeof cases / sizeof *cases);
 }
 
-/* Those that are kept are not gathered again; s costs nothing, for nothing stands between its two uses. All save the same,
- * so the first goes first. */
+/* Kept weights are not gathered once more; s costs nothing, since nothing is between its two uses.
+ * All save the same, so the first goes first. */
 static void test_unshard(void **state)
 {
     (void)state;
@@ -256,8 +257,8 @@ static void test_unshard(void **state)
     expect_words(64, "unshard", cases, sizeof cases / sizeof *cases);
 }
 
-/* A gather of a quarter of the bytes takes nearly as long: q and r save most for a byte, and p, which would fit alone where
- * both do, has no room left. Most stands at D, beside a square weight. */
+/* A gather of a quarter of the bytes takes nearly as long: q and r save most per byte, and p, which
+ * would fit alone, has no room with both. The peak is at D, beside a square weight. */
 static void test_small_first(void **state)
 {
     (void)state;
@@ -273,7 +274,7 @@ static void test_small_first(void **state)
     expect_words(16, "unshard", cases, sizeof cases / sizeof *cases);
 }
 
-/* Turns */
+/* Micro-batches */
 
 static int count_gathers(const sf_program *p)
 {
@@ -301,8 +302,9 @@ static int behind_passes(test_passed *k, const char *passes, int64_t limit)
     return count_gathers(loop_of(k->program));
 }
 
-/* A step of five weights that are split, in two turns: seven gathers in each, two of them for the way back. With all the
- * memory that there is, five stand before the loop, and none in it; with less, no more than there is room for. */
+/* A step of five sharded weights, in two micro-batches: seven gathers in each, two of them for the
+ * backward pass. With all the memory, five are before the loop, and none in it; with less, no more
+ * than fit. */
 static void test_turns(void **state)
 {
     (void)state;
@@ -332,7 +334,8 @@ static void test_turns(void **state)
 
 /* Balance */
 
-/* The second gather of each weight of the set is gone: its product reads what the first has made. */
+/* The second gather of each weight of the set is dropped: its product reads the result of the
+ * first. */
 static void keep_set(test_passed *k, unsigned set)
 {
     sf_program *p = k->program;
@@ -355,7 +358,7 @@ static void keep_set(test_passed *k, unsigned set)
     sf_program_settle(p);
 }
 
-/* What a list takes under the limit; infinity where that does not fit. */
+/* The time of a list under the limit; infinity if it does not fit. */
 static double seconds_behind(test_passed *k, const char *passes, int64_t limit)
 {
     sf_pass_list list;
@@ -367,8 +370,9 @@ static double seconds_behind(test_passed *k, const char *passes, int64_t limit)
     return sf_program_bytes(k->program) <= limit ? sim.seconds : (double)INFINITY;
 }
 
-/* The judge tries all sets of weights that may be kept, and offloads what does not fit. The pass comes
- * to the best of these, and is better than unshard where memory is between two numbers of weights. */
+/* The independent search tries all sets of weights that may be kept, and offloads buffers that do
+ * not fit. The pass finds the best of these, and is better than unshard if memory is between two
+ * numbers of weights. */
 static void test_balance(void **state)
 {
     (void)state;
@@ -401,11 +405,10 @@ static void test_balance(void **state)
     assert_true(better >= 2 && exact == LIMITS);
 }
 
-/* What stands where in a step behind passes. */
+/* The places of instructions in a step after passes. */
 typedef struct standing {
     uint32_t updates, early; /* loops of the update, and those before the last reduction */
-    uint32_t gathers,
-        late; /* of weights, and those behind the first product of the backward pass */
+    uint32_t gathers, late; /* of weights, and those after the first product of the backward pass */
     double traffic, exposed;
 } standing;
 
@@ -443,9 +446,10 @@ static standing stand_behind(const char *recipe, const char *passes)
     return s;
 }
 
-/* Between steps. Updates stand where their gradients arrive, before the last reduction; what they make is gathered in the forward
- * pass of the next step, each layer's before its own use, beside what is computed: with the memory for it, once a step, so
- * that no more travels than where parameters are whole and gathers stand at the end. */
+/* Between steps. Updates are where their gradients arrive, before the last reduction; their results
+ * are gathered in the forward pass of the next step, each layer's before its own use, concurrent
+ * with compute: with the memory for it, once a step, so that no more bytes are sent than if
+ * parameters are whole and gathers are at the end. */
 static void test_between_steps(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Adaptive offload: on programs with known answers, and what holds on the programs of all micro steps, at all limits: it
- * fits where it can, computes the same bits, moves no more than it must, and takes no longer than waiting for everything. */
+/* Adaptive offload: on programs with known answers, and invariants on the programs of all micro
+ * steps, at all limits: it fits if possible, computes the same bits, copies no more than necessary,
+ * and takes no longer than waiting for everything. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -60,7 +61,7 @@ static sf_simulation simulate(const holding *h, const sf_program *p, sf_arena *a
     return sim;
 }
 
-/* Runs one pass; the program is checked, and means what it meant. */
+/* Runs one pass; the program is checked, and its meaning compared. */
 static void run_pass(const holding *h, const char *what, sf_program *p, const char *pass,
                      int64_t limit)
 {
@@ -113,7 +114,8 @@ static size_t count_computing(const sf_program *p)
     return count;
 }
 
-/* Where the host is far, what rests is made again: the same bits, no later than with copies alone. */
+/* If the host is slow, resting buffers are recomputed: the same bits, no later than with copies
+ * alone. */
 static void hold_again(holding *h, const char *what, const sf_program *plain, int64_t limit)
 {
     static const char *const lists[] = {"offload:min=1", "offload:min=1:recompute=1"};
@@ -193,7 +195,7 @@ static const char rounds_text[] =
             DOT("g", "f", "a") DOT("h", "g", "m") DOT("i", "h", "n") "return %h, %i : " T ", " T
                                                                      "\n}\n";
 
-/* How many rests are taken, and of what. */
+/* How many rests are taken, and of which buffers. */
 static size_t choose(const holding *h, const sf_program *p, int64_t limit, uint32_t *buffers)
 {
     sf_arena arena = {0};
@@ -226,7 +228,8 @@ static void test_known(void **state)
     sf_program *p = test_lower_text(rounds_text, NULL);
     int64_t whole = sf_program_bytes(p);
     uint32_t taken[32];
-    /* It fits: nothing moves. A tensor too much: one of the states, and that which is used last, n. Two: both. */
+    /* It fits: no copies. One tensor too much: one of the states, and the one used last, n. Two:
+     * both. */
     assert_int_equal(choose(&h, p, whole, taken), 0);
     assert_int_equal(choose(&h, p, whole - 1, taken), 1);
     assert_int_equal(taken[0], 2);

@@ -1,7 +1,7 @@
-/* Overlap on programs of one product and one collective, whose answers are worked out by hand.
+/* Overlap on programs of one product and one collective, with answers worked out by hand.
  *
- * A product of 64 x 32 and 32 x 16 on 2 or 4 ranks. Programs are written as a word: D is a product or a piece of one, R a
- * reduction, G a gather, or a piece of it. */
+ * A product of 64 x 32 and 32 x 16 on 2 or 4 ranks. Programs are written as a word: D is a product
+ * or a chunk of one, R a reduction, G a gather, or a chunk of it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static const char *word_of(test_passed *b)
     return word;
 }
 
-/* The list on the program; seconds before and behind it. */
+/* The list on the program; seconds before and after it. */
 static void run_list(test_passed *b, const char *text, double *before, double *after)
 {
     sf_pass_list list;
@@ -92,12 +92,12 @@ static void test_words(void **state)
         const char *const *pins;
         const char *list, *before, *after;
     } cases[] = {
-        /* Sums of two are those of any order: turns are rows one behind the other. */
+        /* Sums of two are those of any order: chunks are contiguous rows. */
         {reduced, 2, sums, "overlap:chunks=2", "DR", "DRDR"},
         {reduced, 2, sums, "overlap:chunks=4", "DR", "DRDRDRDR"},
         /* Rows of each of four segments. */
         {reduced, 4, sums, "overlap:chunks=2", "DR", "DDDDRDDDDR"},
-        /* Five turns are not as many as there are rows for; nor are 32. */
+        /* Five chunks do not divide the rows; nor do 32. */
         {reduced, 2, sums, "overlap:chunks=5", "DR", "DR"},
         {reduced, 2, sums, "overlap:chunks=32", "DR", "DR"},
         {scattered, 2, parts, "overlap:chunks=2", "DRG", "DDRDDRG"},
@@ -117,8 +117,8 @@ static void test_words(void **state)
     }
 }
 
-/* What is sent in a turn goes beside what the next computes; of the product, or of the collective, whichever is shorter, all
- * is hidden but for one turn. */
+/* The messages of a chunk overlap with the next chunk's compute; of the product, or of the
+ * collective, whichever is shorter, all is hidden but for one chunk. */
 static void test_seconds(void **state)
 {
     (void)state;
@@ -143,7 +143,8 @@ static void test_seconds(void **state)
     }
 }
 
-/* Pieces that are not what they say, that are missing, or that stand before what they need, are found. */
+/* Chunks that are not what they claim, that are missing, or that precede their operands, are
+ * found. */
 static void test_mistakes(void **state)
 {
     (void)state;
@@ -185,7 +186,7 @@ static void test_mistakes(void **state)
     test_passed_close(&b);
 }
 
-/* Where links take no time to speak of, or all of it is hidden anyway, nothing is cut. */
+/* If links are fast enough, or all of it is hidden in any case, nothing is split. */
 static void test_not_worth_it(void **state)
 {
     (void)state;

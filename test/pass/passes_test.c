@@ -1,4 +1,4 @@
-/* What holds for every pass, on the programs of all micro steps in all recipes. */
+/* Invariants of every pass, on the programs of all micro steps in all recipes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static sf_costs *costs_of(const holding *h, const sf_program *p, sf_arena *arena
     return costs;
 }
 
-/* Time and memory are held to what they were and to the limit, behind each pass. */
+/* Time and memory are compared with those before and the limit, after each pass. */
 static void hold_outcomes(holding *h, const char *what, const sf_pass_list *list, int64_t limit,
                           const sf_pass_outcome *out, int count)
 {

@@ -1,9 +1,11 @@
-/* What holds of lists of passes, drawn at random, on programs of drawn steps, splits and turns, under drawn limits; by a
- * judge of memory that knows nothing of lives and events but what instructions say, and by the bits of real ranks.
+/* Invariants of lists of passes, drawn at random, on programs of drawn steps, splits and
+ * micro-batches, under drawn limits; by an independent check of memory that uses only the
+ * instructions, and not their lives and events, and by the bits of real ranks.
  *
- * The judge runs the list with memory that says whose it is. A collective or a copy writes from when it begins until
- * somebody has waited for it: who reads its result before that, or finds that a place has become another's, fails. So no use
- * stands before its gather has ended, and nothing is given away before its last use. */
+ * It runs the list on memory with owners. A collective or a copy writes from when it begins until
+ * an instruction has waited for it: reading its result before that, or using memory that has
+ * another owner, fails. So no use precedes the end of its gather, and no memory is freed before its
+ * last use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +77,7 @@ static void end_inst(judging *j, uint32_t inst)
     }
 }
 
-/* What an epilogue reads of its own product. */
+/* Operands of an epilogue from its own product. */
 static bool makes(const sf_inst *inst, uint32_t buffer)
 {
     return inst->loop && inst->nout > 0 && inst->kind != SF_INST_LOOP &&
@@ -102,7 +104,8 @@ static bool have_one_in_common(const sf_view *a, const sf_view *b, int64_t bytes
     return common;
 }
 
-/* Who is still writing what the view shows; SF_NONE: nobody. Pieces of one thing are of one buffer. */
+/* The asynchronous writer of the view's data; SF_NONE: none. Chunks of one instruction are of one
+ * buffer. */
 static uint32_t writer_of(const judging *j, uint32_t inst, const sf_view *view)
 {
     for (uint32_t other = 0; other < inst && j->writers[view->buffer] > 0; other++) {
@@ -159,7 +162,8 @@ static void judge(const sf_program *p, char *fault)
     sf_arena_free(&j.arena);
 }
 
-/* What the judge finds: a gather that nobody waits for, and a buffer that is put where another stands. */
+/* Detected mistakes: a gather that no instruction waits for, and a buffer in the place of
+ * another. */
 static bool finds_mistakes(sf_program *p)
 {
     char late[FAULT] = "", moved[FAULT] = "";
@@ -183,18 +187,18 @@ static bool finds_mistakes(sf_program *p)
     return *late && *moved;
 }
 
-/* What is drawn */
+/* Drawn inputs */
 
 typedef struct drawn {
     test_random random;
     sf_diag *diag;
     sf_cluster *cluster;     /* the one of the two at hand: */
-    sf_cluster *clusters[2]; /* links that are fast for what is computed, and such that are not */
+    sf_cluster *clusters[2]; /* links that are fast relative to compute, and slow ones */
     sf_graph *graph;
     sf_plan *plan;
     char list[200], what[400];
     int runs, tight, offloads, cut, found;
-    double hidden, hideable; /* seconds, of prefetch right behind fsdp */
+    double hidden, hideable; /* seconds, of prefetch right after fsdp */
 } drawn;
 
 static const char *const steps[] = {"mlp-micro", "gpt-micro", "llama-micro", "moe-micro"};
@@ -215,14 +219,14 @@ static void draw_list(drawn *d)
                                        "balance",
                                        "overlap:chunks=2",
                                        "fsdp"};
-    bool slow = d->cluster == d->clusters[1]; /* where turns pay */
+    bool slow = d->cluster == d->clusters[1]; /* where micro-batches pay */
     size_t length = (size_t)snprintf(d->list, sizeof d->list, "fsdp%s",
                                      slow && test_draw(&d->random, 0, 1) ? ",overlap" : "");
     for (int64_t n = test_draw(&d->random, 1, 3); n > 0; n--)
         length += (size_t)snprintf(d->list + length, sizeof d->list - length, ",%s", PICK(d, rest));
 }
 
-/* A plan with turns where the batch has as many; false: the recipe does not suit the step. */
+/* A plan with micro-batches if the batch has as many; false: the recipe does not suit the step. */
 static bool draw_plan(drawn *d, const char *step)
 {
     int ranks = test_draw(&d->random, 0, 1) ? 2 : 4;
@@ -237,7 +241,7 @@ static bool draw_plan(drawn *d, const char *step)
     return is_good;
 }
 
-/* Of the first rank; NULL: its share of the batch does not split into turns. */
+/* Of the first rank; NULL: its share of the batch does not split into micro-batches. */
 static sf_program *lower(const drawn *d)
 {
     sf_local *local;
@@ -261,7 +265,7 @@ static bool has_pieces(const sf_program *p)
     return false;
 }
 
-/* What moves gathers hides no more than could be hidden; where there is room, nearly that. */
+/* Passes that move gathers hide no more than is possible; with enough memory, nearly that. */
 static void expect_hidden(drawn *d, const sf_pass_outcome *out, int count, int64_t limit)
 {
     for (int i = 1; i < count; i++) {
@@ -316,7 +320,7 @@ static void hold(drawn *d, sf_program *p, int64_t limit)
     sf_arena_free(&arena);
 }
 
-/* State behind two steps of all ranks, as threads. */
+/* State after two steps of all ranks, as threads. */
 static void *state_behind(const drawn *d, size_t *bytes)
 {
     sf_session_options options = {

@@ -1,4 +1,4 @@
-/* What need not be handed on, beside a plain search through all that leads to it. */
+/* Values that need not be sent, against a plain search through all their predecessors. */
 #include "plan/cheap_recompute.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ typedef struct judge {
     uint32_t question;
 } judge;
 
-/* Whether a node of the forward pass that stands there, or behind, reads the value. */
+/* Whether a node of the forward pass at that place, or later, reads the value. */
 static bool is_read_from(const judge *j, sf_value value, uint32_t from)
 {
     for (uint32_t u = j->uses->first[value]; u < j->uses->first[value + 1]; u++) {
@@ -32,7 +32,7 @@ static bool is_read_from(const judge *j, sf_value value, uint32_t from)
 
 static bool all_follow(judge *j, const sf_node *node, uint32_t at);
 
-/* Whether the value is there at that place, or follows by light ops from what is. */
+/* Whether the value is available at that place, or follows by cheap ops from available ones. */
 static bool follows(judge *j, sf_value value, uint32_t at)
 {
     const sf_node *maker = sf_maker(j->graph, value);
@@ -52,7 +52,7 @@ static bool all_follow(judge *j, const sf_node *node, uint32_t at)
     return true;
 }
 
-/* What depends on constants alone follows from nothing. */
+/* Values of constants alone follow from nothing. */
 static bool is_light(judge *j, const sf_node *node)
 {
     uint32_t last = 0;

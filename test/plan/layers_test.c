@@ -11,8 +11,9 @@
 #include "plan/recompute_policy.h"
 #include "support/plans.h"
 
-/* Blocks of so many products with a weight each, in a scope each. A block goes on from the one before it; or, `beside`, with those
- * of its outer scope, from the one before that, and what they make is added up. */
+/* Blocks of so many products with a weight each, in a scope each. A block follows the one before
+ * it; or, `beside`, with those of its outer scope, the one before that, and their results are added
+ * up. */
 typedef struct text {
     sf_buf out;
     int values;

@@ -1,5 +1,5 @@
-/* Rules against plans: what keeps to pins and what does not, by hand; and every plan that is completed with
- * pins of arguments keeps to them, whatever the recipe. */
+/* Rules against plans: plans that satisfy pins and plans that do not, by hand; and every plan that
+ * is propagated with pins of arguments satisfies them, whatever the recipe. */
 #include "plan/pin_rules.h"
 
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static const struct row {
     {"zero2", "data=2", {"grad/wte/embedding=S(0)@data"}, -1},
     {"zero2", "data=2", {"grad/wte/embedding=S(0)@*"}, -1},
     {"zero2", "data=2", {"/params/wte/embedding=R@data", "/opt*wte/embedding=R@*"}, 1},
-    /* What is computed in a scope. */
+    /* Results in a scope. */
     {"dp", "data=2", {"layer_0/mlp/up=S(0)@data"}, -1},
     {"dp", "data=2", {"layer_0/mlp/up=R@data"}, 0},
     {"dp", "data=2", {"layer_0/mlp/up=!S(0)@*"}, 0},

@@ -1,5 +1,5 @@
-/* Pins and what follows from them: which of several counts, what patterns mean, what is refused, on a step
- * small enough to know every layout of. */
+/* Pins and their consequences: precedence, patterns, and errors, on a step small enough to know
+ * every layout of. */
 #include "plan/propagate.h"
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 
-/* The layout of what has this name, "a", "a,b" of an argument, as text. */
+/* The layout of the tensor of this name, "a", "a,b" of an argument, as text. */
 static void layout_of(const sf_graph *graph, const sf_plan *plan, const char *name, char text[200])
 {
     sf_arena arena = {0};
@@ -42,10 +42,10 @@ static const struct row {
     {"data=2", {"batch/*=S(0)@data"}, "batch/y", "[S(0)]"},
     {"data=2", {"batch/?=S(0)@data"}, "batch/y", "[S(0)]"},
     {"data=2", {"  batch/x  =  S(0)  @ data"}, "batch/x", "[S(0)]"},
-    /* What the batch reaches. */
+    /* The reach of the batch. */
     {"data=2", {"batch/x=S(0)@data"}, "batch/y", "[S(0)]"},
     {"data=2", {"batch/x=S(0)@data"}, "params/fc1/kernel", "[R]"},
-    /* A parameter's pin is one for its state and its gradient; behind a slash for itself. */
+    /* A parameter's pin is one for its state and its gradient; after a slash for itself. */
     {"model=2", {"fc1/kernel=S(1)@model"}, "params/fc1/kernel", "[S(1)]"},
     {"model=2", {"fc1/kernel=S(1)@model"}, "opt/0/mu/params/fc1/kernel", "[S(1)]"},
     {"model=2", {"fc1/kernel=S(1)@model"}, "grad/fc1/kernel", "[S(1)]"},
@@ -77,7 +77,7 @@ static const struct row {
     {"a=3,b=2", {"fc1/kernel=S(1)@*"}, "params/fc1/kernel", "[R, S(1)]"},
     {"a=2,b=2", {"fc1/bias=R@*", "fc1/kernel=S(1)@a"}, "params/fc1/bias", "[R, R]"},
     {"a=2,b=2", {"fc1/kernel=S(1)@a"}, "params/fc1/bias", "[S(0), R]"},
-    /* What is forbidden stays out, where a split would reach it, and other splits do not. */
+    /* Forbidden splits stay out, where propagation would bring them, and other splits do not. */
     {"a=2", {"fc1/bias=!S(0)@a", "fc1/kernel=S(1)@a"}, "params/fc1/bias", "[R]"},
     {"a=2", {"fc1/bias=!S(0)@*", "fc1/kernel=S(1)@a"}, "params/fc1/bias", "[R]"},
     {"a=2", {"fc2/kernel=!S(1)@a", "fc1/kernel=S(1)@a"}, "params/fc2/kernel", "[S(0)]"},
@@ -202,7 +202,7 @@ static void test_contradictions(void **state)
     sf_graph_free(graph);
 }
 
-/* In a scope what fits is split and the rest is passed over; where nothing fits, that is said. */
+/* In a scope fitting values are split and others are skipped; if none fits, that is an error. */
 static void test_scopes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What is computed again: which nodes a word means, that the step with twins is the step, to the last bit, and that a step
- * which is not is found. */
+/* Recompute: the nodes of each kind, that the step with clones equals the step, to the last bit,
+ * and that one which does not is found. */
 #include "plan/recompute_policy.h"
 
 #include <setjmp.h>
@@ -38,8 +38,8 @@ static const char *step_with_layers(int index)
     return names[index];
 }
 
-/* Later phases read no marked node, the forward pass no twin, and each node that is marked has one; two, where it is on the way to what
- * leaves its part of a layer. */
+/* Later phases read no marked node, the forward pass no clone, and each marked node has one; two,
+ * if it is on the way to the outputs of its part of a layer. */
 static void check_readers(const sf_graph *graph, const sf_plan *plan, const sf_recomputed_step *t)
 {
     const sf_block *top = t->graph->top;
@@ -91,7 +91,7 @@ static void test_twins_stand_for_what_is_marked(void **state)
         }
 }
 
-/* What a plan makes in parts would have to be reduced again. */
+/* Partial sums of a plan would have to be reduced once more. */
 static void test_parts_are_kept(void **state)
 {
     (void)state;
@@ -146,8 +146,9 @@ static void test_bits_are_the_same(void **state)
     sf_graph_free(graph);
 }
 
-/* By node of the step with twins, how many twins there are, at the most, between the first reader and the last of what it makes:
- * those of nodes that are computed again twice, where they are for their own part, see nothing of other parts. */
+/* By node of the step with clones, the most clones between the first and the last reader of its
+ * results: those of nodes that are recomputed per part, for their own part, see nothing of other
+ * parts. */
 static uint32_t longest_way(const sf_recomputed_step *t, const sf_plan *plan)
 {
     const sf_block *top = t->graph->top;
@@ -169,7 +170,8 @@ static uint32_t longest_way(const sf_recomputed_step *t, const sf_plan *plan)
     return longest;
 }
 
-/* What is computed again in parts is there for shorter than with the same twins made for all of the layer at once. */
+/* Nodes that are recomputed in parts live shorter than with the same clones made for all of the
+ * layer. */
 static void test_parts_stay_for_less(void **state)
 {
     (void)state;
@@ -190,7 +192,7 @@ static void test_parts_stay_for_less(void **state)
     }
 }
 
-/* A twin of something else is found, wherever it is. */
+/* A clone of another node is found, wherever it is. */
 static void test_wrong_twins_are_found(void **state)
 {
     (void)state;
@@ -220,8 +222,8 @@ static void test_wrong_twins_are_found(void **state)
     sf_graph_free(graph);
 }
 
-/* The text computes a loop again: twice the loop until something has settled, of a step whose gradient reads what it
- * ends at. */
+/* The text recomputes a loop: twice the loop until a value has converged, of a step whose gradient
+ * reads its final value. */
 #define T "tensor<4x4xf32>"
 #define LOOP(out, w, x)                                                                            \
     "  " out ":2 = stablehlo.while(%z = " x ", %i = %none) : " T ", tensor<i32>\n"                 \
@@ -257,7 +259,8 @@ static const char loop_again[] =
                           "  %new = stablehlo.subtract %w, %gw : " T "\n"
                           "  return %new, %loss : " T ", tensor<f32>\n}\n";
 
-/* Each operand and each result in turn becomes another of the block; how many were tried, and found. */
+/* Each operand and each result in turn becomes another of the block; how many were tried, and
+ * found. */
 static void spoil_block(const sf_graph *graph, sf_recomputed_step *t, sf_block *block, int *tried,
                         int *found)
 {
@@ -315,7 +318,7 @@ static void test_loops_of_the_text(void **state)
     sf_graph_free(graph);
 }
 
-/* What a loop hands to the backward pass stays where a word is said, and that is said. */
+/* Values that a loop keeps for the backward pass stay whatever the kind, with a warning. */
 static void test_loops_that_stay(void **state)
 {
     (void)state;
@@ -414,7 +417,8 @@ static void test_words(void **state)
     sf_graph_free(graph);
 }
 
-/* Without names, layers are what lies between narrow places: here three products, each with its square. */
+/* Without names, layers are the nodes between narrow places: here three products, each with its
+ * square. */
 static void test_layers_without_names(void **state)
 {
     (void)state;

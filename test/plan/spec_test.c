@@ -1,4 +1,4 @@
-/* The text form of a specification: what is read is printed so that it is read alike, and what is wrong is refused with its place. */
+/* The text form of a specification: printed text reads back alike, and errors have their place. */
 #include "plan/spec.h"
 
 #include <setjmp.h>

@@ -62,7 +62,8 @@ static sf_graph *stacked_chain(bool mixed)
     return graph;
 }
 
-/* How the plan lays out the first parameter, how many stacks it cannot deal out, and whether that is warned of. */
+/* The layout of the first parameter, how many stacks the plan cannot distribute, and whether there
+ * is a warning. */
 typedef struct seen {
     char layout[SF_LAYOUT_TEXT];
     uint32_t stacked;

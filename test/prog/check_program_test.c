@@ -1,10 +1,10 @@
 /* The checker lets every program pass that lowering makes, and no broken one: programs are broken on purpose, in
  * every way that a pass could break them, and each mutant must be refused with a message.
  *
- * Some mutants are as good as the program they come from: the two instructions that changed places have nothing to
- * do with each other, the wait that is gone was not needed. A judge that knows nothing of the checker tells them
- * apart: it runs both programs on memory that holds hashes instead of numbers, and looks at every pair of
- * instructions that may be under way together. */
+ * Some mutants are valid: the two instructions that changed places are independent, the dropped
+ * wait was not needed. An independent check detects these: it runs both programs on memory that
+ * holds hashes instead of numbers, and compares every pair of instructions that may be in flight
+ * together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static uint32_t draw(mutant *m, size_t below)
 
 /* The judge: memory */
 
-enum { CELL = 64 }; /* bytes that one hash stands for: buffers stand at multiples of it */
+enum { CELL = 64 }; /* bytes of one hash: buffers are at multiples of it */
 
 /* Cells of the arenas, then of every argument and every constant. */
 typedef struct memory {
@@ -124,14 +124,14 @@ static uint64_t hash_kind(const sf_inst *inst)
     return sf_hash_mix(sf_hash_mix(hash, (uint64_t)x->monoid), (uint64_t)x->number);
 }
 
-/* What the loop behind a product reads of it is made by the instruction itself. */
+/* The instruction itself makes the operand that its epilogue reads. */
 static bool is_inner(const sf_inst *inst, uint32_t input)
 {
     return inst->loop && inst->kind != SF_INST_LOOP && input >= 2 &&
            inst->in[input].buffer == inst->out[0].buffer;
 }
 
-/* A copy brings what there is, a join does nothing. */
+/* A copy moves data, a join does nothing. */
 static void run_copy(memory *m, const sf_inst *inst)
 {
     for (uint32_t i = 0; i < inst->nout; i++)
@@ -157,7 +157,7 @@ static void run_inst(memory *m, const sf_inst *inst)
     }
 }
 
-/* What the program makes of its arguments, when it runs one by one, and what it has to do with others on the way. */
+/* The hash of the program's results, run one by one, and of its exchanges with other ranks. */
 static uint64_t hash_run(const sf_program *p)
 {
     memory m;
@@ -371,7 +371,7 @@ static void rename_buffer(sf_program *p, uint32_t from, uint32_t to)
             p->results[i].buffer = to;
 }
 
-/* The result goes where an operand stands that somebody reads later. */
+/* The result goes to the place of an operand that a later instruction reads. */
 static bool write_over(mutant *m)
 {
     uint32_t at = draw(m, m->p->ninsts);
@@ -386,7 +386,7 @@ static bool write_over(mutant *m)
     return true;
 }
 
-/* An instruction between a collective and the first that waits for it reads or writes what is under way. */
+/* An instruction between a collective and its first wait reads or writes its data. */
 static bool touch_under_way(mutant *m)
 {
     uint32_t at = draw(m, m->p->ninsts);
@@ -628,12 +628,12 @@ typedef struct counts {
 
 typedef struct breaking {
     test_random random;
-    uint64_t whole; /* what the program at hand makes */
+    uint64_t whole; /* the current program's results */
     int moves, programs;
     counts counts[FAULTS];
 } breaking;
 
-/* What is as good as the program is one as soon as it says of itself what holds. */
+/* A valid mutant passes once its records are recomputed. */
 static void expect_settled(const char *what, const char *fault, mutant *m, const sf_program *other)
 {
     sf_diag *diag = sf_diag_new();

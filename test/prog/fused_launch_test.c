@@ -1,4 +1,5 @@
-/* Which small loops can be launched as one: by what they touch, by where that stands, and by how large it is. */
+/* Which small loops can be launched as one: by their operands and results, their addresses, and
+ * their sizes. */
 #include "prog/fused_launch.h"
 
 #include <setjmp.h>
@@ -76,8 +77,8 @@ static void test_what_they_touch(void **state)
         {"01 12 34", "011"},                          /* reads what was written */
         {"01 20 34", "011"},                          /* writes what was read */
         {"01 21 34", "011"},                          /* writes what was written */
-        {"01 23 14 50", "0022"}, /* what was touched before the bunch does not matter */
-        {"01 23w 45", "011"},    /* waits for what goes on beside */
+        {"01 23 14 50", "0022"}, /* accesses before the fused launch do not matter */
+        {"01 23w 45", "011"},    /* waits for an asynchronous instruction */
         {"01w 23", "00"},        /* for which all of them can wait */
         {"01 23c 45", "012"},    {"01 23l 45", "012"}, {"01l 23 45", "011"},
     };
@@ -90,7 +91,7 @@ static void test_what_they_touch(void **state)
     }
 }
 
-/* What one of them read for the last time may stand where another writes. */
+/* Memory that one of them read for the last time may be where another writes. */
 static void test_where_it_stands(void **state)
 {
     (void)state;

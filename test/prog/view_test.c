@@ -1,6 +1,7 @@
-/* Views against the ops themselves: chains of reshapes, transposes, broadcasts, slices and reverses are drawn and
- * evaluated by the oracle on numbers that say where they stand, so that every element of a view can be looked up.
- * A reshape must be a view exactly where strides can say what it makes. */
+/* Views against the ops themselves: chains of reshapes, transposes, broadcasts, slices and
+ * reverses are drawn and evaluated by the oracle on numbers that equal their positions, so that
+ * every element of a view can be looked up. A reshape must be a view exactly if strides can
+ * express it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -202,7 +203,7 @@ static int64_t place_of(const sf_view *view, int64_t element)
     return at;
 }
 
-/* The op's own answer beside what is read through the view of a buffer. */
+/* The op's own result against the view of a buffer. */
 static bool shows(const sf_view *view, const int32_t *buffer, int64_t bytes, const sf_tensor *truth)
 {
     int64_t count = sf_view_count(view);
@@ -276,7 +277,7 @@ static bool check_op(sf_graph *graph, const sf_node *node, const sf_view *view,
     return done;
 }
 
-/* Reading a text may take an op apart, and what stands in the middle is no result. */
+/* Reading a text may decompose an op, and intermediate values are no results. */
 static bool find_result(const sf_runner *runner, const sf_graph *graph, sf_value value,
                         sf_tensor *out)
 {
@@ -288,7 +289,7 @@ static bool find_result(const sf_runner *runner, const sf_graph *graph, sf_value
     return i < graph->top->nresults;
 }
 
-/* What comes behind a copy is not looked at: its numbers may repeat, and say no more where they stand. */
+/* Ops after a copy are skipped: their numbers may repeat, and do not equal their positions. */
 static void check_chain(uint32_t seed, tally *n)
 {
     sf_graph *graph = draw_chain(seed);
@@ -333,7 +334,7 @@ static void test_chains(void **state)
     assert_true(n.views > 500 && n.straight > 100 && n.copies > 50);
 }
 
-/* In programs: what is read through a view costs nothing, a copy is a loop of its own. */
+/* In programs: a view costs nothing, a copy is a loop of its own. */
 
 static void test_programs(void **state)
 {
@@ -372,7 +373,7 @@ static void test_programs(void **state)
     }
 }
 
-/* A reshape behind another view. */
+/* A reshape after another view. */
 static void test_reshapes(void **state)
 {
     (void)state;

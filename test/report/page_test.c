@@ -112,7 +112,8 @@ static double sum_at(const sf_json *kinds, size_t index)
     return sum;
 }
 
-/* The curve goes up to the peak, but for gaps, and where that is what stands at the peak it is of the same kinds. */
+/* The curve goes up to the peak, but for gaps, and there it has the same kinds as the memory at the
+ * peak. */
 static void check_memory(const sf_json *page, bool microbatches)
 {
     const sf_json *memory = part(sf_json_item(part(page, "groups"), 0), "memory");
@@ -139,7 +140,8 @@ static void check_memory(const sf_json *page, bool microbatches)
     }
 }
 
-/* Modules add up to the step, and to no more than what is above them. They are rounded to four digits. */
+/* Modules add up to the step, and to no more than their outer ones. They are rounded to four
+ * digits. */
 static void check_scopes(const sf_json *page)
 {
     enum { PARENT, NAME, PARAMETERS, FLOPS, SECONDS, WAITS, HELD };
@@ -177,7 +179,7 @@ static void check_traffic(const sf_json *page, int devices)
         assert_true(fabs(out[r] - in[r]) <= 2e-3 * out[r]);
 }
 
-/* One of the frontier is the plan, at its price. */
+/* One of the frontier is the plan, with its simulated step time. */
 static void check_frontier(const sf_json *page)
 {
     const sf_json *frontier = part(page, "frontier");

@@ -128,7 +128,7 @@ static void test_hostile_names(void **state)
     sf_graph_free(graph);
 }
 
-/* Whichever allocation fails, the report fails as a whole and nothing is left behind. */
+/* Whichever allocation fails, the report fails as a whole and no memory is lost. */
 static void check_no_memory(const sf_graph *graph, const sf_show_options *options)
 {
     size_t live = sf_mem_live();

@@ -1,5 +1,5 @@
-/* What the simulator says of plans: the parts are the whole, it is what the price is, and the timeline is one that a step
- * can have. */
+/* Simulations of plans: the parts add up to the whole, which equals the plan's simulated step time,
+ * and the timeline is possible. */
 #include "sheaf/sheaf.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* What is said of plans in stages: pin, explain, sim and the page say the same, over schedules and splits of groups. */
+/* Reports of plans with stages: pin, explain, sim and the page agree, over schedules and splits of
+ * pipeline ranks. */
 #include "sheaf/sheaf.h"
 
 #include <setjmp.h>
@@ -112,7 +113,8 @@ static said ask(const sf_graph *graph, const setting *s, sf_arena *arena)
     return out;
 }
 
-/* Groups do different things; what their ranks repeat is what a plan of theirs alone would. */
+/* Pipeline ranks compute different nodes; the replicated compute of their ranks is that of a plan
+ * of theirs alone. */
 static void check_repeated(const sf_graph *graph, const setting *s, const said *all)
 {
     double alone = 0;
@@ -204,7 +206,8 @@ static void check_page_groups(const said *all)
     }
 }
 
-/* "pp 2"; messages are in the matrix; turns of the frontier are turns of the schedule. */
+/* "pp 2"; messages are in the matrix; micro-batches of the frontier are micro-batches of the
+ * schedule. */
 static void check_page(const setting *s, const said *all)
 {
     const sf_json *cells = part(part(all->page, "traffic"), "cells");
@@ -260,8 +263,8 @@ static const sf_json *simulate(const sf_graph *graph, const setting *s, sf_arena
     return parse(&text, arena);
 }
 
-/* With 1f1b as many turns are in flight however many there are, so more turns take less memory: gradients of turns are
- * added up as they come. */
+/* With 1f1b as many micro-batches are in flight however many there are, so more micro-batches take
+ * less memory: their gradients are accumulated. */
 static void turns_take_no_memory(void **state)
 {
     sf_graph *graph;

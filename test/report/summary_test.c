@@ -168,7 +168,7 @@ static void test_all_models(void **state)
     globfree(&found);
 }
 
-/* A loop over a tensor argument: nobody knows how often it turns. */
+/* A loop over a tensor argument: its trip count is unknown. */
 static const char LOOP[] =
     "func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {\n"
     "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"

@@ -35,7 +35,7 @@ static const struct {
     {"a=2,b=2,c=2", "[S(2), At(0:0-4,1:5-7), S(1,2)]"},
 };
 
-/* The runs of every rank are in order, and hold what the definition says. */
+/* The runs of every rank are in order, and agree with the definition. */
 static void check(const sf_mesh *mesh, const sf_layout *layout, const sf_type *type)
 {
     int64_t dims[3], strides[3];

@@ -181,8 +181,8 @@ static void check_digits(const sf_layout *layout, const sf_mesh *mesh, int dim, 
                          layout->axes[a].kind == SF_SPLIT && layout->axes[a].dim == dim);
 }
 
-/* A piece holds what the definition says, in order; all pieces have the size that sf_layout_dims
- * says. */
+/* A shard has the elements of the definition, in order; all shards have the size of
+ * sf_layout_dims. */
 static void check_layout(const sf_layout *layout, const sf_mesh *mesh, const int64_t *dims,
                          int *fitting)
 {

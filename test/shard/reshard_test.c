@@ -1,9 +1,10 @@
 /* Ways between layouts: known ones, all of them executed on data, and all of them as cheap as can
  * be.
  *
- * The machine that executes moves here knows only what a layout and a move are by definition: which
- * index a rank holds, and what a collective does in a group. SHEAF_ALL_PAIRS=1 in the environment
- * runs every pair of layouts also on the meshes where otherwise a part of them is taken. */
+ * The machine that executes reshards here uses only the definitions of layouts and collectives: the
+ * indices of a rank, and the result of a collective in a group. SHEAF_ALL_PAIRS=1 in the
+ * environment runs every pair of layouts also on the meshes where otherwise a part of them is
+ * taken. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,7 +174,7 @@ static void test_equal_ways(void **state)
     }
 }
 
-/* To reduce along an axis, a way may go along one behind it, but not along one in front. */
+/* To reduce along an axis, a way may use a later one, but not an earlier one. */
 static void test_in_front(void **state)
 {
     (void)state;
@@ -254,7 +255,7 @@ static layout_list list_layouts(sf_arena *arena, const sf_mesh *mesh, const sf_t
     return list;
 }
 
-/* The pieces of a tensor on all ranks, each with a slot for every index of the whole. */
+/* The shards of a tensor on all ranks, each with a slot for every index of the whole. */
 typedef struct machine {
     const sf_mesh *mesh;
     const sf_type *type;
@@ -307,7 +308,7 @@ static int64_t value_at(int64_t index)
     return (int64_t)(sf_hash_mix(1, (uint64_t)index) % 100000);
 }
 
-/* What contribution `place` of `size` to the value is: any, as long as they combine to it. */
+/* Contribution `place` of `size` to the value: any, as long as they combine to it. */
 static int64_t contribution(sf_monoid monoid, int64_t index, int place, int size)
 {
     int64_t value = value_at(index);
@@ -375,7 +376,7 @@ static int swapped_rank(const sf_mesh *mesh, sf_axes axes, int rank)
     return sf_group_member(mesh, axes, rank, d * mesh->axes[pair[1]].size + c);
 }
 
-/* The group of every rank, once: asking for it at every index would take most of the time. */
+/* The group of every rank, once: computing it at every index would take most of the time. */
 typedef struct groups {
     int size;
     int members[MAX_RANKS][MAX_RANKS]; /* of the group of a rank, by place */
@@ -456,7 +457,7 @@ static bool execute(machine *m, const sf_move *reshard)
     return true;
 }
 
-/* What each move makes of the shares of its axes; the others stay. */
+/* The result of each reshard on the shares of its axes; the others stay. */
 static bool is_reshard(const sf_move *reshard, const sf_layout *before, int naxes)
 {
     static const sf_share_kind kinds[SF_RESHARD_KIND_COUNT][2] = {
@@ -478,8 +479,8 @@ static bool is_reshard(const sf_move *reshard, const sf_layout *before, int naxe
     return reshard->axes != 0;
 }
 
-/* A piece as an array of the digits of a move: the recipe of sf_layout_joint. The whole tensor has
- * the digits of all dimensions in a row; what axes split is 1 long in a piece. */
+/* A shard as an array of the digits of a reshard: the recipe of sf_layout_joint. The whole tensor
+ * has the digits of all dimensions in a row; digits that axes split are 1 long in a shard. */
 typedef struct recipe {
     int count;
     sf_joint_digit digits[RANK * SF_MAX_JOINT];
@@ -504,8 +505,8 @@ static bool make_recipe(const machine *m, const sf_layout *before, const sf_layo
     return true;
 }
 
-/* The index in the whole of element `local` of the array that the digits which no axis splits on
- * one side make in a piece. */
+/* The index in the whole of element `local` of the array of the digits that no axis splits on one
+ * side of a shard. */
 static int64_t place_of(const machine *m, const recipe *rec, bool after, int rank, int64_t local)
 {
     int64_t index = 0;
@@ -519,7 +520,7 @@ static int64_t place_of(const machine *m, const recipe *rec, bool after, int ran
     return index;
 }
 
-/* The arrays of digits hold just what the layouts say, in ascending order. */
+/* The arrays of digits have exactly the elements of the layouts, in ascending order. */
 static bool check_recipe(const machine *m, const sf_layout *layout, const recipe *rec, bool after)
 {
     uint32_t holders[MAX_COUNT];

@@ -259,8 +259,8 @@ static void check_layout(const sf_layout *layout, const sf_mesh *mesh, const sf_
     }
 }
 
-/* The pieces of a layout hold what the definition says; together they hold everything, once unless
- * there are replicas; what one rank alone has is missed when it is taken away. */
+/* The shards of a layout have the elements of the definition; together they have everything, once
+ * unless there are replicas; the unique part of one rank is missing without it. */
 static void test_layouts(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Deals: what is printed is what is read, and each row has one hand. */
+/* Uneven partitions: printed text reads back, and each row has one owner. */
 #include "shard/uneven_partition.h"
 
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void other_texts_are_refused(void **state)
     (void)state;
     static const char *const bad[] = {
         "0:0-2",       /* row 3 is nobody's */
-        "0:0-3,1:3",   /* row 3 is dealt twice */
+        "0:0-3,1:3",   /* row 3 has two owners */
         "0:0-4",       /* there is no row 4 */
         "64:0-3",      /* nor a hand 64 */
         "0:3-0,1:0-3", /* backwards is nothing */

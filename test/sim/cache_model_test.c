@@ -1,4 +1,4 @@
-/* How near what instructions touch is: against what was touched, listed byte for byte. */
+/* Distances of an instruction's data: against a list of accesses, byte for byte. */
 #include "sim/cache_model.h"
 
 #include <setjmp.h>
@@ -54,7 +54,8 @@ static double near_in_all(const sf_nearness *near)
     return sum;
 }
 
-/* The second instruction reads what the first wrote; the third what the step before touched before 128 MiB. */
+/* The second instruction reads the result of the first; the third reads data that the previous step
+ * touched 128 MiB ago. */
 static void test_distances(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static void test_steps(void **state)
     sf_arena_free(&arena);
 }
 
-/* Buffers of an arena take each other's places, and what stands there is near whoever it belonged to. */
+/* Buffers of an arena share memory, and its content is near whichever buffer had it. */
 static void test_places(void **state)
 {
     (void)state;
@@ -114,7 +115,7 @@ static void test_places(void **state)
     sf_arena_free(&arena);
 }
 
-/* What touches nothing, runs backwards, or repeats does no harm. */
+/* Views that touch nothing, run backwards, or repeat. */
 static void test_odd_views(void **state)
 {
     (void)state;

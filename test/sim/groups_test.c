@@ -1,6 +1,7 @@
-/* Groups that are simulated together: bubbles of the named schedules are those of their closed forms where stages are
- * equal and messages take no time; what stands at the peak is what is in flight; and groups that wait for each other are
- * found, with the message. */
+/* Pipeline ranks that are simulated together: bubbles of the named schedules are those of their
+ * closed forms if stages are equal and messages take no time; memory at the peak is that of the
+ * micro-batches in flight; and pipeline ranks that wait for each other are found, with the
+ * message. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,7 +145,7 @@ static void add_work(maker *m, uint32_t group, uint32_t units, uint32_t wait)
 
 /* Schedules as programs ------------------------------------------------------------------------ */
 
-/* Units that the passes of a group take in a turn. */
+/* Units that the passes of a pipeline rank take in a micro-batch. */
 typedef struct even {
     uint32_t f, b, w;
 } even;
@@ -264,9 +265,9 @@ static void test_bubbles(void **state)
 
 /* Memory --------------------------------------------------------------------------------------- */
 
-enum { ROWS = 64, WIDTH = 16 }; /* of a turn */
+enum { ROWS = 64, WIDTH = 16 }; /* of a micro-batch */
 
-/* What stands at the peak beside arguments, by group, of four stages of equal layers. */
+/* Memory at the peak beside arguments, by pipeline rank, of four stages of equal layers. */
 static void find_peaks(const char *schedule, int microbatches, int64_t out[4])
 {
     sf_graph *graph = test_chain(8, ROWS * microbatches, WIDTH, false);
@@ -285,8 +286,8 @@ static void find_peaks(const char *schedule, int microbatches, int64_t out[4])
     sf_graph_free(graph);
 }
 
-/* All turns are in flight under gpipe, and under 1f1b as many as there are groups from here on; gradients are added up as
- * they come. */
+/* All micro-batches are in flight under gpipe, and under 1f1b as many as there are pipeline ranks
+ * from here on; gradients are accumulated. */
 static void test_peaks(void **state)
 {
     (void)state;
@@ -301,14 +302,15 @@ static void test_peaks(void **state)
     for (int i = 0; i < 4; i++)
         if (many[i] != few[i])
             fail_msg("1f1b, pipeline rank %d: 8 turns more take %d B", i, (int)(many[i] - few[i]));
-    for (int i = 1; i < 3; i++) /* the first keeps no more than the batch, which it has anyway */
+    /* the first keeps no more than the batch, which it has in any case */
+    for (int i = 1; i < 3; i++)
         assert_true(few[i] - few[i + 1] >= tensor);
 }
 
 /* Links ------------------------------------------------------------------------------------------ */
 
-/* One group sends to another at once, and then to a third again and again: the first message is not behind those that come later
- * in time, in whatever order the groups are numbered. */
+/* One pipeline rank sends to another at once, and then to a third repeatedly: the first message
+ * does not wait for later ones, in whatever order the pipeline ranks are numbered. */
 static void test_links_go_by_time(void **state)
 {
     (void)state;

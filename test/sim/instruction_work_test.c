@@ -1,4 +1,4 @@
-/* What an instruction is taken to do: passes of loops, runs, and what a convolution packs. */
+/* The work of an instruction: passes of loops, runs, and the packing of convolutions. */
 #include "sim/instruction_work.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ static void test_runs(void **state)
         {2, 1, {8, 16}, {16, 1}, 0, 0, 0},            /* rows that follow each other */
         {2, 1, {8, 16}, {32, 1}, 8, 0, 0},            /* rows with gaps */
         {2, 1, {8, 16}, {1, 8}, 8, 128, 0},           /* columns */
-        {2, 1, {8, 16}, {0, 1}, 8, 0, 128},           /* one row, again and again */
+        {2, 1, {8, 16}, {0, 1}, 8, 0, 128},           /* one row, repeatedly */
         {3, 2, {2, 4, 16}, {64, 16, 1}, 8 + 8, 0, 0}, /* rows in two dimensions: both sides */
         {3, 1, {2, 4, 16}, {64, 16, 1}, 8 + 8, 0, 0}, /* columns in two */
         {4, 3, {2, 4, 2, 8}, {4, 0, 1, 0}, 16 + 16, 0, 128}, /* one number for a row */

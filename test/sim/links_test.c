@@ -29,9 +29,9 @@ static void test_links(void **state)
 
     assert_true(sf_links_take(&links, costs, INSIDE, 1, 5) == 1);
     assert_true(sf_links_take(&links, costs, BETWEEN, 2, 10) == 2);  /* beside it */
-    assert_true(sf_links_take(&links, costs, INSIDE, 2, 1) == 6);    /* behind the first */
-    assert_true(sf_links_take(&links, costs, BOTH, 3, 1) == 12);     /* behind all */
-    assert_true(sf_links_take(&links, costs, INSIDE, 3, 1) == 13);   /* behind that */
+    assert_true(sf_links_take(&links, costs, INSIDE, 2, 1) == 6);    /* after the first */
+    assert_true(sf_links_take(&links, costs, BOTH, 3, 1) == 12);     /* after all */
+    assert_true(sf_links_take(&links, costs, INSIDE, 3, 1) == 13);   /* after that */
     assert_true(sf_links_take(&links, costs, BETWEEN, 20, 1) == 20); /* nobody is left */
     assert_true(sf_links_take(&links, costs, 0, 4, 100) == 4);       /* needs none, */
     assert_true(sf_links_take(&links, costs, INSIDE, 15, 1) == 15);  /* and takes none */
@@ -39,7 +39,7 @@ static void test_links(void **state)
     sf_cluster_free(cluster);
 }
 
-/* All that is waited for is exposed, once: of the awaited one, and of what it began behind. */
+/* All waits are exposed, once: of the awaited one, and of the one that it queued after. */
 static void test_exposed(void **state)
 {
     (void)state;

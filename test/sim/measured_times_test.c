@@ -1,5 +1,6 @@
-/* Times of a run in place of the model's. The judge is the model itself: a trace of its own times changes nothing; one in which
- * something takes longer changes that alone, and what a pass decides by it. */
+/* Measured times in place of the model's. The reference is the model itself: a trace of its own
+ * times changes nothing; one with a longer time changes that alone, and the decisions of passes
+ * that depend on it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static test_passed open_known(void)
     return test_passed_open(graph, test_plan(graph, "zero3", 2, NULL, NULL), cluster, 2);
 }
 
-/* What the program takes, with gathers and products so many times as long. */
+/* The times of the program, with gathers and products so many times as long. */
 static void write_trace(test_passed *k, double gathers, double products, sf_buf *out)
 {
     sf_simulation sim;
@@ -118,7 +119,7 @@ static void test_longer(void **state)
     test_passed_close(&k);
 }
 
-/* Whether unshard keeps something behind prefetch. */
+/* Whether unshard keeps a tensor after prefetch. */
 static bool unshards(test_passed *k, const sf_costs *costs)
 {
     sf_pass_list list;
@@ -134,7 +135,8 @@ static bool unshards(test_passed *k, const sf_costs *costs)
     return outcomes[3].kept;
 }
 
-/* By the model all gathers are hidden, and unshard has nothing to do; where they took much longer it keeps what was gathered. */
+/* By the model all gathers are hidden, and unshard has nothing to do; if they took much longer it
+ * keeps gathered tensors. */
 static void test_decision(void **state)
 {
     (void)state;

@@ -38,7 +38,8 @@ static void link_arrays(drawn *d)
     d->p.reader = d->reader;
 }
 
-/* Each unit makes a value that some of those behind it read, the near ones rather; a few values have no maker. */
+/* Each unit makes a value that some later ones read, preferably near ones; a few values have no
+ * maker. */
 static void draw_problem(drawn *d, test_random *random, uint32_t nunits, uint32_t count)
 {
     uint32_t nreads = 0, reach = (uint32_t)test_draw(random, 2, 6);

@@ -22,7 +22,7 @@ enum { MOST_WORDS = 64, MOST_VERSION = 400, MOST_SAID = 300 };
 
 extern char **environ;
 
-/* What is run: words of $CC, then what is added. */
+/* The command line: words of $CC, then arguments. */
 typedef struct command {
     char words[1024];
     const char *arguments[MOST_WORDS + 1];
@@ -51,7 +51,7 @@ static void split_words(command *c)
         add_argument(c, word);
 }
 
-/* The beginning of what comes out of a pipe, of which all is taken. */
+/* The beginning of a pipe's output, of which all is read. */
 static void read_some(int fd, char *text, size_t size)
 {
     char rest[512];
@@ -69,8 +69,8 @@ static void read_some(int fd, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* Runs it; the beginning of what it says on `from`, its standard output or error, goes to the text. Its exit status, or -1 where
- * it cannot be run. */
+/* Runs it; the beginning of its output on `from`, standard output or error, goes to the text. Its
+ * exit status, or -1 if it cannot be run. */
 static int run_command(command *c, int from, char *said, size_t size)
 {
     posix_spawn_file_actions_t files;
@@ -136,7 +136,7 @@ static void close_workroom(const workroom *w)
     close(w->fd);
 }
 
-/* What the compiler says of itself: of another one, objects are others. */
+/* The version of the compiler: another one makes other objects. */
 static sf_status ask_version(sf_diag *diag, char *version, size_t size)
 {
     command c = begin_command();
@@ -148,7 +148,7 @@ static sf_status ask_version(sf_diag *diag, char *version, size_t size)
     return SF_OK;
 }
 
-/* The lines of /proc/cpuinfo that say what instructions a processor has. */
+/* The lines of /proc/cpuinfo with the processor's instruction sets. */
 static uint64_t hash_processor(uint64_t hash)
 {
     static const char *const keys[] = {"model name",      "flags",    "Features",
@@ -206,7 +206,7 @@ static sf_status load_object(const char *path, sf_diag *diag, void **handle)
                    : sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be loaded: %s", path, dlerror());
 }
 
-/* Its bytes are checked first: to load what was cut off is to die of it. */
+/* Checks the bytes first: loading a truncated object crashes the process. */
 static bool load_cached(const char *path, void **handle)
 {
     void *bytes;

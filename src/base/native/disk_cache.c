@@ -15,7 +15,7 @@
 
 enum { OTHERS_WRITE = S_IWGRP | S_IWOTH };
 
-/* A folder from which no stranger can take what is in it away, to put something else in its place. */
+/* A folder from which no other user can rename entries away, to replace them. */
 static bool holds_what_it_has(const char *folder)
 {
     struct stat s;
@@ -96,7 +96,7 @@ int sf_workroom_open(const char *in, char *path, size_t size)
     return -1;
 }
 
-/* What stands behind the bytes of a file. */
+/* The seal after the bytes of a file. */
 typedef struct seal {
     char magic[8];
     uint64_t size, digest[2];

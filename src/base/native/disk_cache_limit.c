@@ -1,4 +1,4 @@
-/* What is in the cache, and what is removed from it. */
+/* The content of the cache, and its removal. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,7 @@ static bool is_left(int inner, int64_t age)
     return flock(inner, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && age > STALE_SECONDS);
 }
 
-/* The folder of a compilation whose process was killed, and what is in it. */
+/* The folder of a compilation whose process was killed, and its content. */
 static void remove_left(int folder, const char *name, int64_t age)
 {
     if (strncmp(name, workroom, strlen(workroom)) != 0)
@@ -90,7 +90,7 @@ static bool make_room(entries *list)
     return true;
 }
 
-/* What is not there any more, when it is asked for its size, was removed by another process. */
+/* A file that is missing when its size is read was removed by another process. */
 static void see_file(entries *list, int folder, const char *name)
 {
     struct stat s;

@@ -1,5 +1,6 @@
-/* Shared objects of users. Each exports a function without arguments that gives a struct, which begins with its size and an
- * int, its version. An object stays loaded until the process ends: nobody knows who still holds what it gave. */
+/* Shared objects of users. Each exports a function without arguments that returns a struct, which
+ * begins with its size and an int, its version. An object stays loaded until the process ends,
+ * because pointers to its struct may live that long. */
 #ifndef SF_BASE_NATIVE_PLUGIN_H
 #define SF_BASE_NATIVE_PLUGIN_H
 

@@ -1,5 +1,5 @@
-/* Attributes of instructions. The schema of the op says which there are and of which kind; what HLO
- * writes in a way of its own has a reader of its own. */
+/* Attributes of instructions. The op's schema determines the attributes and their kinds; attributes
+ * with a syntax of their own in HLO have a reader of their own. */
 #include "front/hlo/hlo_reader.h"
 
 /* 3, true, or a list of one, which is how HLO writes the dimension of a concatenation. */
@@ -26,7 +26,7 @@ static sf_status read_int(sf_hlo_frame *frame, int64_t *out)
                                     : sf_hlo_expected(scan, "a number", frame->reader->diag);
 }
 
-/* "text", {as it stands} or an enumerator. */
+/* "text", {verbatim} or an enumerator. */
 static sf_status read_text(sf_hlo_frame *frame, sf_str *out)
 {
     sf_hlo_scan *scan = &frame->scan;
@@ -260,7 +260,7 @@ static const struct callee {
     {KEY("true_computation"), SF_HLO_TRUE}, {KEY("false_computation"), SF_HLO_FALSE},
 };
 
-/* What may be there and changes nothing that is computed. */
+/* Attributes that do not change the computation. */
 static const char *const harmless[] = {
     "async_execution_thread",
     "backend_config",
@@ -337,7 +337,7 @@ static sf_status read_attr(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     return unknown_attr(frame, inst, key, loc);
 }
 
-/* Where HLO leaves out what is the default and StableHLO does not. */
+/* Attributes whose default HLO omits and StableHLO does not. */
 static const struct omitted {
     sf_opcode code;
     const char *name;

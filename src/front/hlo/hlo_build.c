@@ -1,8 +1,8 @@
-/* Nodes and values of an instruction: what its operands are made of, and what it defines. */
+/* Nodes and values of an instruction: its operands, and its results. */
 #include "front/hlo/hlo_reader.h"
 #include "op/node_builder.h"
 
-/* What has no nodes of its own (tuples, copies) has no path either. */
+/* Instructions without nodes of their own (tuples, copies) have no path either. */
 static void set_path(sf_hlo_reader *reader, uint32_t node, const char *path)
 {
     if (node >= reader->path_capacity) {

@@ -78,7 +78,8 @@ static bool fast_number(const char *at, double *out, const char **end)
     return true;
 }
 
-/* nan, nan(0x1), inf: behind the sign. The payload of a NaN is the bits of its mantissa; 0 where none is given. */
+/* nan, nan(0x1), inf: after the sign. The payload of a NaN is the bits of its mantissa; 0 if none
+ * is given. */
 static bool read_special(sf_hlo_scan *scan, double *out, uint64_t *payload)
 {
     if (sf_hlo_accept_word(scan, "inf")) {

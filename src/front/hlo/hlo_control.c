@@ -3,7 +3,8 @@
 #include "front/hlo/hlo_reader.h"
 #include "op/util.h"
 
-/* That a computation can be called with these operands and gives what the instruction declares. */
+/* That a computation can be called with these operands and has the instruction's declared
+ * result. */
 static sf_status check_callee(sf_hlo_frame *frame, const sf_hlo_instruction *inst,
                               const sf_hlo_computation *callee, uint32_t first, uint32_t end)
 {

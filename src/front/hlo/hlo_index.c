@@ -1,4 +1,4 @@
-/* The header of a module, and where its computations stand. */
+/* The header of a module, and the places of its computations. */
 #include "base/hash.h"
 #include "front/hlo/hlo_reader.h"
 
@@ -92,9 +92,9 @@ static sf_status read_header(sf_hlo_reader *reader, sf_hlo_scan *scan)
     return SF_OK;
 }
 
-/* From an opening bracket to behind the one that closes it. A brace in the first column closes the
- * body of a computation whatever is open, and a string ends with its line: so one mistake does not
- * swallow the rest of the text. */
+/* From an opening bracket to after its closing one. A brace in the first column closes the body of
+ * a computation whatever is open, and a string ends with its line: so one mistake does not swallow
+ * the remaining text. */
 static bool skip_group(sf_hlo_scan *scan)
 {
     static const bool stops[256] = {
@@ -228,7 +228,7 @@ void sf_hlo_index(sf_hlo_reader *reader, sf_str text, const char *file)
     }
     bool was_bad = false;
     while (sf_hlo_peek(&scan) != '\0' || scan.at < scan.end) {
-        /* What stands between two computations is one mistake, however many lines it has. */
+        /* Text between two computations is one mistake, however many lines it has. */
         sf_diag *diag = reader->diag;
         uint32_t line = scan.line;
         reader->diag = was_bad ? NULL : diag;

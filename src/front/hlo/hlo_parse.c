@@ -29,7 +29,7 @@ static const struct special {
     {"tuple", SF_HLO_TUPLE, SF_OP_COUNT},
 };
 
-/* What is to be done with an opcode; each one is looked up once in a text. */
+/* The table entry of an opcode; each one is looked up once in a text. */
 static const sf_hlo_opcode *find_opcode(sf_hlo_reader *reader, sf_str name)
 {
     uint64_t hash = 0;
@@ -128,7 +128,7 @@ static sf_status read_operands(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     return sf_hlo_expect(&frame->scan, ')', frame->reader->diag);
 }
 
-/* What stands in the parentheses. */
+/* The content of the parentheses. */
 static sf_status read_inner(sf_hlo_frame *frame, sf_hlo_instruction *inst)
 {
     sf_hlo_scan *scan = &frame->scan;
@@ -188,7 +188,7 @@ static sf_status read_instruction(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     return sf_hlo_convert(frame, inst);
 }
 
-/* True where an instruction begins or the computation ends. Looks at one line only, since it is asked
+/* True where an instruction begins or the computation ends. Reads one line only, since it is called
  * for many in a row. */
 static bool is_start(const sf_hlo_scan *scan)
 {
@@ -204,8 +204,8 @@ static bool is_start(const sf_hlo_scan *scan)
     return *ahead.at == '=';
 }
 
-/* To the next line on which an instruction or the end of the computation stands; the lines of a long
- * literal are passed over. */
+/* To the next line with an instruction or the end of the computation; the lines of a long literal
+ * are skipped. */
 static void skip_instruction(sf_hlo_scan *scan)
 {
     do {
@@ -248,7 +248,7 @@ static void read_instructions(sf_hlo_frame *frame)
     }
 }
 
-/* What the user calls an argument: JAX puts that in op_name, unless the parameter is that of an inner
+/* The user's name of an argument: JAX puts it in op_name, unless the parameter is that of an inner
  * function, where op_name is a path of calls. */
 static sf_str parameter_name(sf_arena *arena, const sf_hlo_parameter *parameter)
 {
@@ -278,7 +278,7 @@ static void name_leaves(sf_hlo_reader *reader, const sf_hlo_shape *shape, sf_str
     }
 }
 
-/* Puts the parameters, which come in any order, in theirs. `order` gets what stands at each number. */
+/* Sorts the parameters by number. `order` gets the parameter of each number. */
 static sf_status order_parameters(sf_hlo_frame *frame, const sf_hlo_parameter **order)
 {
     sf_diag *diag = frame->reader->diag;

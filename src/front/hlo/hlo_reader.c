@@ -1,4 +1,4 @@
-/* What the files of the reader share: errors, attributes by name, lists of numbers. */
+/* Common to the files of the reader: errors, attributes by name, lists of numbers. */
 #include "front/hlo/hlo_reader.h"
 
 bool sf_hlo_count_error(sf_hlo_reader *reader, sf_status status)

@@ -1,19 +1,19 @@
-/* Reading HLO text: what the files of this folder share.
+/* The HLO reader: types and functions that the files of this folder share.
  *
- *     hlo_index.c     the header and where every computation stands
+ *     hlo_index.c     the header and the place of every computation
  *     hlo_read.c      the whole: index, computations, aliases
  *     hlo_parse.c     computations and instructions: name = shape opcode(operands), attributes
  *     hlo_shape.c     types; tuples, which our graph does not have
  *     hlo_values.c    the values of a computation by name
- *     hlo_attr.c      attributes, after the schema of the op; hlo_window.c those that HLO writes its own way
+ *     hlo_attr.c      attributes, after the schema of the op; hlo_window.c those that HLO writes
+ *                     its own way
  *     hlo_constant.c  literals
  *     hlo_to_stablehlo.c   instructions to nodes; hlo_control.c those that have computations
  *
  * All computations are found first, so one may be defined after its use: it is then read when it is
- * first named. A value of HLO is a tree of tensors; here it is the list of its leaves, with the shape
- * of the tree beside it. An instruction that fails is reported once; its value is poisoned, and what
- * uses a poisoned value is left out without another word.
- */
+ * first named. A value of HLO is a tree of tensors; here it is the list of its leaves, with the
+ * shape of the tree beside it. An instruction that fails is reported once; its value is poisoned,
+ * and users of a poisoned value are skipped without a message. */
 #ifndef SF_FRONT_HLO_HLO_READER_H
 #define SF_FRONT_HLO_HLO_READER_H
 
@@ -53,7 +53,7 @@ typedef enum sf_hlo_state {
 typedef struct sf_hlo_computation {
     sf_str name;
     sf_loc loc;
-    sf_hlo_scan body; /* behind the opening brace, up to and with the closing one */
+    sf_hlo_scan body; /* after the opening brace, up to and with the closing one */
     bool is_entry;
     sf_hlo_state state;
     sf_func *func;
@@ -62,7 +62,7 @@ typedef struct sf_hlo_computation {
     sf_hlo_shape root;
 } sf_hlo_computation;
 
-/* What is done with an opcode. */
+/* The kind of an opcode. */
 typedef enum sf_hlo_kind {
     SF_HLO_TABLE, /* a row of our table, and nothing special about it */
     SF_HLO_BITCAST,
@@ -115,7 +115,7 @@ typedef struct sf_hlo_reader {
     size_t budget;    /* leaves of tuples that may still be passed as operands */
 } sf_hlo_reader;
 
-/* Which computations an instruction names. Regions of a node stand in this order. */
+/* The computations that an instruction names. Regions of a node are in this order. */
 typedef enum sf_hlo_callee {
     SF_HLO_TO_APPLY,
     SF_HLO_CONDITION,
@@ -216,7 +216,7 @@ static inline const sf_value *sf_hlo_leaves(const sf_hlo_value *value)
     return value->shape.type ? &value->leaf : value->leaves;
 }
 
-/* hlo_attr.c. Reads ", key=value, ..." behind the operands. */
+/* hlo_attr.c. Reads ", key=value, ..." after the operands. */
 sf_status sf_hlo_read_attrs(sf_hlo_frame *frame, sf_hlo_instruction *inst);
 
 /* hlo_window.c: attributes that HLO writes in a way of its own. */
@@ -225,7 +225,7 @@ sf_status sf_hlo_read_dim_labels(sf_hlo_frame *frame, sf_hlo_instruction *inst);
 sf_status sf_hlo_read_slice(sf_hlo_frame *frame, sf_hlo_instruction *inst);
 sf_status sf_hlo_read_padding(sf_hlo_frame *frame, sf_hlo_instruction *inst);
 
-/* hlo_constant.c. What stands between the parentheses of a constant. */
+/* hlo_constant.c. The text between the parentheses of a constant. */
 sf_status sf_hlo_read_literal(sf_hlo_frame *frame, const sf_type *type, const sf_attr **out);
 
 /* hlo_to_stablehlo.c. Adds the nodes of an instruction and its value. */

@@ -189,8 +189,8 @@ sf_status sf_hlo_expect(sf_hlo_scan *scan, char c, sf_diag *diag)
     return sf_hlo_expected(scan, (const char[]){'\'', c, '\'', '\0'}, diag);
 }
 
-/* One escape, at the character behind the backslash; gives the character and returns how many bytes
- * the escape has behind the backslash. */
+/* One escape, at the character after the backslash; gives the character and returns how many bytes
+ * the escape has after the backslash. */
 static size_t unescape_one(const char *at, size_t left, char *out)
 {
     static const char from[] = "nrtabfv", to[] = "\n\r\t\a\b\f\v";

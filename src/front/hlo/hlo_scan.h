@@ -1,9 +1,8 @@
 /* Reading HLO text: the characters.
  *
- * A scan is a place in the text and the bounds it stays within. It is a plain value: copy it to look
- * ahead, assign it to go back. `end` is either the end of the text, where a zero byte stands, or just
- * behind a closing brace; so a run of word characters never passes it unseen.
- */
+ * A scan is a place in the text and the bounds it stays within. It is a plain value: copy it to
+ * look ahead, assign it to go back. `end` is either the end of the text, which is a zero byte, or
+ * just after a closing brace; so a run of word characters never passes it. */
 #ifndef SF_FRONT_HLO_HLO_SCAN_H
 #define SF_FRONT_HLO_HLO_SCAN_H
 
@@ -19,7 +18,7 @@ typedef struct sf_hlo_scan {
     uint32_t line;
 } sf_hlo_scan;
 
-/* Letters, digits and _ . - : what names, opcodes and keys are made of. */
+/* Letters, digits and _ . - : the characters of names, opcodes and keys. */
 extern const bool sf_hlo_is_word[256];
 
 /* Skips blanks, line ends and comments. */
@@ -65,7 +64,7 @@ bool sf_hlo_accept_word(sf_hlo_scan *scan, const char *word);
 /* A decimal number, perhaps with a minus; false where there is none or it is too large. */
 bool sf_hlo_number(sf_hlo_scan *scan, int64_t *out);
 
-/* A quoted string on one line: what is between the quotes, escapes and all. */
+/* A quoted string on one line: the text between the quotes, with escapes. */
 bool sf_hlo_string(sf_hlo_scan *scan, sf_str *out);
 
 /* The value of an attribute nobody wants to understand: up to a comma, the end of the line or a

@@ -1,5 +1,5 @@
-/* Shapes: f32[2,3]{1,0}, and tuples of them. Layouts say how a tensor lies in memory, not what it is;
- * one that is not row-major is kept only because a bitcast needs to know. */
+/* Shapes: f32[2,3]{1,0}, and tuples of them. Layouts describe memory, not values; one that is not
+ * row-major is kept only because a bitcast depends on it. */
 #include "front/hlo/hlo_reader.h"
 
 static sf_status read_element_type(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_dtype *out)
@@ -65,7 +65,7 @@ static sf_status read_memory_layout(sf_hlo_reader *reader, sf_hlo_scan *scan, in
     bool seen[SF_MAX_RANK] = {false}, is_plain = true;
     int count = 0;
     *order = NULL;
-    /* A layout follows the bracket without a space; that tells it from the brace of a body. */
+    /* A layout follows the bracket without a space; the brace of a body follows one. */
     if (scan->at >= scan->end || *scan->at != '{')
         return SF_OK;
     scan->at++;

@@ -1,5 +1,5 @@
-/* Attribute values. What is read for an attribute follows from its slot in the op's definition, so
- * all spellings of a value (`[1, 2]`, `array<i64: 1, 2>`, `dense<[1, 2]> : tensor<2xi64>`) become the
+/* Attribute values. The slot in the op's definition determines the form of an attribute, so all
+ * spellings of a value (`[1, 2]`, `array<i64: 1, 2>`, `dense<[1, 2]> : tensor<2xi64>`) become the
  * same one. */
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "op/op.h"
 #include "op/slots.h"
 
-/* Attributes that change nothing of what an op computes here. */
+/* Attributes that do not change the computation. */
 static const char *const ignored[] = {
     "result_accuracy",     "operand_layouts", "result_layouts", "output_operand_aliases",
     "called_computations", "sym_visibility",  "no_inline",
@@ -65,8 +65,8 @@ sf_status sf_mlir_skip_attributes(sf_mlir *r)
     return SF_OK;
 }
 
-/* Where an alias stands next, goes to its value, and `after` is where to go on; `after->at` is NULL
- * where nothing was followed. The value is read again for each use, so it must be short. */
+/* If an alias is next, goes to its value, and `after` is where to go on; `after->at` is NULL
+ * without an alias. The value is read for each use, so it must be short. */
 static sf_status follow_alias(sf_mlir *r, sf_scan *after)
 {
     enum { LONGEST = 4096 };
@@ -96,13 +96,13 @@ static void leave_alias(sf_mlir *r, const sf_scan *after)
         r->scan = *after;
 }
 
-/* The type behind a value in a dictionary. */
+/* The type after a value in a dictionary. */
 static sf_status skip_type(sf_mlir *r)
 {
     return sf_scan_take(&r->scan, ':') ? sf_mlir_skip_value(r) : SF_OK;
 }
 
-/* `: i64` behind an element of a list. */
+/* `: i64` after an element of a list. */
 static void skip_element_type(sf_mlir *r)
 {
     sf_scan after = r->scan;
@@ -269,8 +269,8 @@ static sf_status parse_enumerator_or_alias(sf_mlir *r, const char *prefix, sf_st
     return SF_OK;
 }
 
-/* One enumerator, or a list of them, which becomes "HIGH,DEFAULT". A list of DEFAULT alone says
- * what no list says. */
+/* One enumerator, or a list of them, which becomes "HIGH,DEFAULT". A list of DEFAULT alone means
+ * the same as no list. */
 static sf_status parse_enum_value(sf_mlir *r, const char *prefix, const sf_attr **out)
 {
     sf_str name;
@@ -363,7 +363,7 @@ static sf_status set_int(sf_mlir *r, const sf_opdef *def, const char *name, int6
 }
 
 /* One of the three lists, such as [b, 0, 1, f]: position p holds batch, feature or the number of a
- * spatial dimension. `names` are the slots of the first letter, the second, and the rest. */
+ * spatial dimension. `names` are the slots of the first letter, the second, and the others. */
 static sf_status parse_conv_list(sf_mlir *r, const sf_opdef *def, const char *letters,
                                  const char *const names[3], const sf_attr **attrs)
 {
@@ -510,8 +510,8 @@ static sf_status typed_config(sf_mlir *r, const sf_attr **attrs)
     return SF_OK;
 }
 
-/* The sharding of Shardy, that of sdy.sharding_constraint among them, goes where that of HLO goes;
- * sheaf.sharding is how it is written again. */
+/* The sharding of Shardy, that of sdy.sharding_constraint among them, goes to the slot of HLO's; it
+ * is printed as sheaf.sharding. */
 static int find_op_slot(const sf_opdef *def, sf_str name)
 {
     bool sharding = sf_str_is(name, "sdy.sharding") || sf_str_is(name, "sheaf.sharding") ||

@@ -1,9 +1,8 @@
 /* Dense literals: `dense<[[1.0, 2.0]]>`, `dense<0>`, `dense<(1.0,2.0)>`, `dense<"0x0000803F">`.
  *
- * The type comes after the literal but says how to read it, so the reader looks for the end of the
- * literal first. Memory is taken for what the text holds, never for what the type claims: a splat of
- * a billion elements is one number.
- */
+ * The type comes after the literal but determines how to read it, so the reader looks for the end
+ * of the literal first. Memory is allocated for the numbers in the text, never for the size of the
+ * type: a splat of a billion elements is one number. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +15,10 @@
 struct literal {
     sf_mlir *r;
     const sf_type *type;
-    sf_dtype number;           /* what is read: the elements, or the parts of complex ones */
+    sf_dtype number; /* the type of the numbers: the elements, or the parts of complex ones */
     const sf_dtype_info *info; /* of it */
     void *data;
-    int64_t count, room; /* numbers read, and what there is memory for */
+    int64_t count, room; /* numbers read, and their capacity */
     uint64_t few[8];     /* most literals are a single number: these need no memory */
 };
 
@@ -292,7 +291,7 @@ static sf_status parse_hex(struct literal *l, sf_str text, sf_loc loc)
                         sf_plural(digits.length / 2));
 }
 
-/* From the '<' to behind the '>', lines counted. */
+/* From the '<' to after the '>', lines counted. */
 static sf_status skip_literal(sf_mlir *r, sf_scan *body)
 {
     SF_TRY(sf_mlir_take(r, '<'));

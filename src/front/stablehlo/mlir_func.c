@@ -17,7 +17,7 @@ typedef struct outcome {
     sf_result info;
 } outcome;
 
-/* What a function says before its body. */
+/* The header of a function. */
 typedef struct header {
     sf_str name;
     sf_loc loc;
@@ -198,7 +198,7 @@ static sf_status add_func(sf_mlir *r, const header *h, sf_func **out)
     }
     for (size_t i = 0; i < h->noutcomes; i++)
         func->results[i] = h->outcomes[i].info;
-    /* main wins, then what is visible, then what comes first. */
+    /* main wins, then a visible function, then the first one. */
     bool is_main = !h->is_private && sf_str_is(h->name, "main");
     int rank = is_main ? 3 : !h->is_private ? 2 : 1;
     if (rank > r->entry_rank) {
@@ -209,7 +209,7 @@ static sf_status add_func(sf_mlir *r, const header *h, sf_func **out)
     return SF_OK;
 }
 
-/* The body, from behind its opening bracket and label. */
+/* The body, from after its opening bracket and label. */
 static sf_status parse_func_body(sf_mlir *r, header *h)
 {
     sf_func *func = NULL;
@@ -268,7 +268,7 @@ static sf_status parse_attr_list(sf_mlir *r, header *h, bool of_results)
     return sf_mlir_take(r, ']');
 }
 
-/* `(types) -> types`: those of the results are kept, those of the parameters stand in the block. */
+/* `(types) -> types`: those of the results are kept, those of the parameters are in the block. */
 static sf_status parse_signature(sf_mlir *r, header *h)
 {
     if (!sf_scan_is(&r->scan, '(') || !sf_scan_balanced(&r->scan))

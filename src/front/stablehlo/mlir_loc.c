@@ -1,13 +1,12 @@
-/* Locations. Only the names in them matter: "jit(step)/layer_0/attn/dot_general" is where the user's
- * modules are told. Files, lines and columns are skipped.
+/* Locations. Only the names in them matter: "jit(step)/layer_0/attn/dot_general" has the user's
+ * modules. Files, lines and columns are skipped.
  *
  * Every form is a name or a pair of places to look for one:
  *
  *     "name"(child)      the name
  *     callsite(a at b)   a, else b
  *     fused[a, b, c]     a, else (b, else c)
- *     #loc12             what is defined as #loc12, perhaps later in the text
- */
+ *     #loc12             the location defined as #loc12, perhaps later in the text */
 #include <string.h>
 
 #include "front/stablehlo/mlir_reader.h"

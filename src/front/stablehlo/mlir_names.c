@@ -1,4 +1,4 @@
-/* SSA names. A hash table whose buckets are chains through a stack of names: the newest name stands
+/* SSA names. A hash table whose buckets are chains through a stack of names: the newest name is
  * first in its bucket, so closing a scope is popping names and their buckets' heads. */
 #include <string.h>
 
@@ -119,6 +119,6 @@ sf_status sf_mlir_use(sf_mlir *r, sf_value *out)
     if (have)
         return SF_MLIR_FAIL(r, SF_EINPUT, loc, "%%%.*s has %u results, there is no #%lld",
                             SF_STR_ARGS(name), have->count, (long long)index);
-    push_name(r, name, hash, SF_NONE, 1); /* so that its other uses are not reported again */
+    push_name(r, name, hash, SF_NONE, 1); /* so that its other uses are not reported */
     return SF_MLIR_FAIL(r, SF_EINPUT, loc, "%%%.*s is not defined", SF_STR_ARGS(name));
 }

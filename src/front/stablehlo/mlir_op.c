@@ -1,9 +1,9 @@
-/* Ops as a whole: the generic form, what stands for other ops, and the results that they define. */
+/* Whole ops: the generic form, replacements of other ops, and the results that they define. */
 #include "front/stablehlo/mlir_reader.h"
 #include "op/op.h"
 #include "op/slots.h"
 
-/* What follows the quoted name: (operands) <{...}> ({...}, {...}) {...} : types. */
+/* The text after the quoted name: (operands) <{...}> ({...}, {...}) {...} : types. */
 static sf_status parse_generic(sf_mlir *r, sf_mlir_op *op)
 {
     SF_TRY(sf_mlir_take(r, '('));

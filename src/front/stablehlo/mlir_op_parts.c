@@ -117,7 +117,7 @@ static sf_status fail_type_count(sf_mlir *r, const sf_mlir_op *op, size_t count,
                         r->noperands - op->operands, op->def->name);
 }
 
-/* `(a, b) -> c`, from behind the first parenthesis. */
+/* `(a, b) -> c`, from after the first parenthesis. */
 static sf_status parse_operand_types(sf_mlir *r, sf_mlir_op *op)
 {
     sf_loc loc = sf_mlir_here(r);
@@ -140,9 +140,9 @@ static sf_status parse_operand_types(sf_mlir *r, sf_mlir_op *op)
     return sf_mlir_result_types(r);
 }
 
-/* Types without an arrow: one for everything, one for each operand and each result, or, where the
- * first operand is of another type (select), one for that and one for the rest. The one type of complex
- * is that of the result, whose parts the operands are. */
+/* Types without an arrow: one for everything, one for each operand and each result, or, if the
+ * first operand is of another type (select), one for that and one for the others. The one type of
+ * complex is that of the result, whose parts the operands are. */
 static sf_status spread_types(sf_mlir *r, sf_mlir_op *op, sf_loc loc)
 {
     size_t count = r->ntypes - op->types, noperands = r->noperands - op->operands;

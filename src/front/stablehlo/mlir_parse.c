@@ -1,5 +1,5 @@
-/* The reader of StableHLO text: the module around the functions, and what is left to do when all of
- * the text is read. */
+/* The reader of StableHLO text: the module around the functions, and the steps after all of the
+ * text is read. */
 #include <string.h>
 
 #include "front/stablehlo/mlir_reader.h"
@@ -56,7 +56,7 @@ static sf_status skip_metadata(sf_mlir *r)
     return SF_OK;
 }
 
-/* The items of a module, from behind its opening bracket. */
+/* The items of a module, from after its opening bracket. */
 static sf_status parse_module_body(sf_mlir *r)
 {
     SF_TRY(sf_mlir_descend(r));
@@ -171,8 +171,8 @@ static sf_status check_called(sf_mlir *r, const sf_node *node)
     return SF_OK;
 }
 
-/* What the text calls an argument: in its location, or by a name that a person chose. %arg0 and %0
- * are what a printer makes up. */
+/* The name of an argument in the text: from its location, or a name that a person chose. Printers
+ * make up %arg0 and %0. */
 static const char *name_of_call(sf_mlir *r, const sf_mlir_wanted *wanted)
 {
     const char *path = sf_mlir_path(r, wanted->place);
@@ -216,7 +216,7 @@ static void make_stacks(sf_mlir *r)
 sf_status sf_stablehlo_read(sf_str text, const char *file, sf_module *module, sf_diag *diag)
 {
     SF_TRY(sf_text_check(&text, file, diag));
-    /* A mark in front hides from the caller what kind of text this is. */
+    /* A byte order mark hides the kind of text from the caller. */
     if (sf_str_starts(text, "HloModule"))
         return sf_hlo_read(text, file, module, diag);
     sf_mlir reader = {

@@ -1,4 +1,4 @@
-/* What all files of the reader use: messages, strings, aliases. */
+/* Common to all files of the reader: messages, strings, aliases. */
 #include "front/stablehlo/mlir_reader.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ sf_status sf_mlir_descend(sf_mlir *r)
     return SF_OK;
 }
 
-/* The character that an escape stands for, and behind it. */
+/* The character of an escape sequence, and the place after it. */
 static const char *unescape_sequence(const char *at, char *out)
 {
     static const char letters[] = "nt\\\"", meanings[] = "\n\t\\\"";
@@ -120,6 +120,6 @@ sf_mlir_alias *sf_mlir_alias_of(sf_mlir *r, char sigil, sf_str name)
         alias->name = name;
         slot->item = alias;
     }
-    /* The table holds what was made here, so that it may be written. */
+    /* The table's items were made here, so they may be written. */
     return (sf_mlir_alias *)slot->item;
 }

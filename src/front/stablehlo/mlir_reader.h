@@ -1,19 +1,21 @@
-/* The StableHLO reader from the inside: what its files share.
+/* The internals of the StableHLO reader, which its files share.
  *
  *     mlir_parse.c   module                     mlir_func.c     functions
- *     mlir_op.c      ops and their types        mlir_region.c   blocks, returns, what to do after an error
- *     mlir_pretty.c  pretty forms of ops        mlir_attr.c     attribute values, after the schema of the op
+ *     mlir_op.c      ops and their types        mlir_region.c   blocks, returns, recovery after an
+ *                    error
+ *     mlir_pretty.c  pretty forms of ops        mlir_attr.c     attribute values, after the schema
+ *                    of the op
  *     mlir_constant.c  dense literals           mlir_types.c    tensor types
- *     mlir_names.c   SSA names and their scopes mlir_loc.c      locations, and the name paths in them
+ *     mlir_names.c   SSA names and their scopes mlir_loc.c      locations, and the name paths in
+ *                    them
  *
- * The text is read once, front to back, and nodes are built on the way. What an op may have comes
- * from its definition; only the pretty forms know their ops.
+ * The text is read once, front to back, and nodes are built on the way. The definition of an op
+ * determines its attributes and regions; only pretty forms depend on the op.
  *
  * Errors: a function that fails has reported why, unless `quiet` is set. The loop over the ops of a
  * block then skips to the next op. The results of the failed op are *poison* (SF_NONE): an op that
- * uses poison is read but not built, and its results are poison again, so one mistake gives one
- * message.
- */
+ * uses poison is read but not built, and its results are poison too, so one mistake gives one
+ * message. */
 #ifndef SF_FRONT_STABLEHLO_MLIR_READER_H
 #define SF_FRONT_STABLEHLO_MLIR_READER_H
 
@@ -23,7 +25,7 @@
 #include "front/text_module.h"
 #include "ir/opdef.h"
 
-/* A name in scope stands for `count` values from `first` on; first is SF_NONE for poison. */
+/* A name in scope: `count` values from `first` on; first is SF_NONE for poison. */
 typedef struct sf_mlir_name {
     const char *at;
     uint32_t length, hash;
@@ -39,8 +41,8 @@ typedef struct sf_mlir_result {
     sf_loc loc;
 } sf_mlir_result;
 
-/* A location: a name, or the pair of locations where the name is to be looked for, first in one and
- * then in the other. An alias is a pair whose second half is filled when its definition comes. */
+/* A location: a name, or the pair of locations to search for it, first in one and then in the
+ * other. An alias is a pair whose second half is filled when its definition comes. */
 typedef struct sf_mlir_place {
     const char *path; /* interned, or NULL */
     uint32_t first, second;
@@ -51,10 +53,10 @@ typedef struct sf_mlir_place {
 typedef struct sf_mlir_wanted {
     const char **name;
     uint32_t place;
-    sf_str ssa; /* what it is called in the text, without the % */
+    sf_str ssa; /* its name in the text, without the % */
 } sf_mlir_wanted;
 
-/* The text of a tensor type and what it is. */
+/* The text of a tensor type and its type. */
 typedef struct sf_mlir_type {
     sf_str text;
     uint64_t hash;
@@ -120,7 +122,7 @@ typedef struct sf_mlir {
 
 enum { SF_MLIR_MAX_ERRORS = 20, SF_MLIR_MAX_ATTRS = 48, SF_MLIR_MAX_LIST = 1 << 16 };
 
-/* Where the reader stands, at the next token. */
+/* The place of the reader, at the next token. */
 sf_loc sf_mlir_here(sf_mlir *r);
 
 /* "expected WHAT, found TOKEN", at the next token. */
@@ -179,8 +181,8 @@ sf_status sf_mlir_real(sf_mlir *r, const sf_attr **out);
  * not inside of a group; -1 where there is none. */
 int sf_mlir_slot(const sf_opdef *def, sf_str key);
 
-/* A value for the slot, which comes out as NULL where it says what absence says. In a dictionary
- * the value may have a type behind it, in a pretty form the colon there belongs to the op. */
+/* A value for the slot, which is NULL if it equals the default. In a dictionary the value may have
+ * a type after it, in a pretty form the colon there belongs to the op. */
 sf_status sf_mlir_attr(sf_mlir *r, const sf_attrdef *slot, bool in_dictionary, const sf_attr **out);
 
 /* A list of integers or booleans, nested ones in a row: `[[1, 2], [3, 4]]`. */
@@ -206,7 +208,7 @@ sf_status sf_mlir_skip_value(sf_mlir *r);
 /* `attributes {...}` of a function or module, if it is there; nobody needs it. */
 sf_status sf_mlir_skip_attributes(sf_mlir *r);
 
-/* The bytes of an attribute value as they stand; of a string, what is in it. */
+/* The bytes of an attribute value verbatim; of a string, its content. */
 sf_status sf_mlir_value_bytes(sf_mlir *r, sf_str *out);
 
 /* The same as a name, interned. */
@@ -225,7 +227,7 @@ const char *sf_mlir_path(sf_mlir *r, uint32_t place);
 
 /* mlir_names.c */
 
-/* Opens a scope of names and returns what closes it again. */
+/* Opens a scope of names and returns the argument for closing it. */
 size_t sf_mlir_scope_open(sf_mlir *r);
 void sf_mlir_scope_close(sf_mlir *r, size_t outer);
 
@@ -294,18 +296,18 @@ void sf_mlir_region(sf_mlir *r, sf_mlir_op *op, const sf_mlir_body *body);
 /* `{ ^bb0(%a: type, ...): ops }`. */
 sf_status sf_mlir_generic_region(sf_mlir *r, sf_mlir_op *op);
 
-/* mlir_op.c. What follows the name of an op: reads it, builds it, and defines the results whose names are on
- * r->results from `first_result` on. */
+/* mlir_op.c. The text after the name of an op: reads it, builds it, and defines the results whose
+ * names are on r->results from `first_result` on. */
 sf_status sf_mlir_parse_op(sf_mlir *r, sf_block *block, sf_str name, sf_loc loc, bool generic,
                            size_t first_result);
 
-/* mlir_func.c: what follows `func.func` or `"func.func"`. */
+/* mlir_func.c: the text after `func.func` or `"func.func"`. */
 sf_status sf_mlir_func(sf_mlir *r, sf_loc loc, bool generic);
 
 /* The function of that name, or NULL. */
 const sf_func *sf_mlir_func_find(sf_mlir *r, const char *interned_name);
 
-/* mlir_pretty.c: what follows the name of the op, types included. */
+/* mlir_pretty.c: the text after the name of the op, including types. */
 sf_status sf_mlir_pretty(sf_mlir *r, sf_mlir_op *op);
 
 #endif

@@ -1,4 +1,4 @@
-/* Blocks: their arguments, their ops one after another, and what they return. */
+/* Blocks: their arguments, their ops one after another, and their results. */
 #include "front/stablehlo/mlir_reader.h"
 
 sf_status sf_mlir_argument(sf_mlir *r, sf_mlir_body *body, sf_str name, const sf_type *type,
@@ -86,7 +86,7 @@ static sf_status check_returned(sf_mlir *r, const sf_mlir_body *body, const sf_m
     return SF_OK;
 }
 
-/* What follows `return`: `%a, %b : types`, or the generic form `(%a, %b) : (types) -> ()`. */
+/* The text after `return`: `%a, %b : types`, or the generic form `(%a, %b) : (types) -> ()`. */
 static sf_status parse_return(sf_mlir *r, sf_mlir_body *body, sf_loc loc, bool generic)
 {
     static const sf_opdef returns = {.name = "return", .dialect = "stablehlo", .nresults = -1};
@@ -135,7 +135,7 @@ static sf_status parse_one(sf_mlir *r, sf_mlir_body *body)
     return sf_mlir_parse_op(r, body->block, name, loc, generic, first_result);
 }
 
-/* Skips what is left of the block. */
+/* Skips the remaining text of the block. */
 static void skip_rest(sf_mlir *r)
 {
     while (!sf_scan_done(&r->scan) && *r->scan.at != '}')
@@ -158,7 +158,7 @@ static sf_status check_next(sf_mlir *r, const sf_mlir_body *body)
     return SF_OK;
 }
 
-/* Takes back what a failed op left behind, and goes on with the next op. */
+/* Removes the traces of a failed op, and goes on with the next op. */
 static sf_status fail_op(sf_mlir *r, sf_mlir_body *body, sf_scan start, const sf_mlir *before,
                          sf_status status)
 {

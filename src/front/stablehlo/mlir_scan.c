@@ -159,8 +159,8 @@ sf_str sf_scan_token(sf_scan *scan)
     return (sf_str){scan->at, (size_t)(at - scan->at)};
 }
 
-/* Steps over one character, a string or an arrow, and returns the character. A string without an end
- * takes the rest of its line. */
+/* Steps over one character, a string or an arrow, and returns the character. A string without an
+ * end takes the remaining line. */
 static char step_character(sf_scan *scan)
 {
     sf_str string;
@@ -199,7 +199,7 @@ static bool skip_number(sf_scan *scan)
     return true;
 }
 
-/* The head of a value: all but what may follow it in brackets. */
+/* The head of a value: all but the brackets that may follow it. */
 static bool skip_head(sf_scan *scan)
 {
     sf_str text;
@@ -254,7 +254,7 @@ static bool begins_op(sf_scan scan)
            sf_str_is(name, "call") || sf_str_is(name, "module");
 }
 
-/* Only curly brackets count: they hold what is nested, and the others may be what the error is. */
+/* Only curly brackets count: they hold nested ops, and the others may be the error. */
 void sf_scan_recover(sf_scan *scan)
 {
     size_t depth = 0;

@@ -1,9 +1,8 @@
-/* Characters of MLIR text: where the reader stands, and the small tokens it takes from there.
+/* Characters of MLIR text: the reader's place, and the small tokens it takes from there.
  *
- * There are no token objects: a parser asks for what the grammar allows next, and the scanner takes
- * it or leaves everything as it is. Every function skips blanks and `//` comments first. The text
- * ends with a zero, which no token contains, so no function reads past the end.
- */
+ * There are no token objects: a parser requests a token that the grammar allows next, and the
+ * scanner takes it or changes nothing. Every function skips blanks and `//` comments first. The
+ * text ends with a zero, which no token contains, so no function reads past the end. */
 #ifndef SF_FRONT_STABLEHLO_MLIR_SCAN_H
 #define SF_FRONT_STABLEHLO_MLIR_SCAN_H
 
@@ -64,15 +63,15 @@ bool sf_scan_word(sf_scan *scan, const char *word);
 /* A bare identifier such as `stablehlo.add`; empty where there is none. */
 sf_str sf_scan_name(sf_scan *scan);
 
-/* The name behind a sigil (%0, @main, #loc1), without it; empty where the sigil is not there. */
+/* The name after a sigil (%0, @main, #loc1), without it; empty if the sigil is not there. */
 sf_str sf_scan_sigil(sf_scan *scan, char sigil);
 
 /* A decimal or hexadecimal integer with an optional minus. False where there is none, or where it
  * does not fit in 64 bits; a value above INT64_MAX comes as its two's complement. */
 bool sf_scan_int(sf_scan *scan, int64_t *out);
 
-/* The inside of a string in quotes, escapes as they stand. False where there is none, or where its
- * end is not on the same line. */
+/* The inside of a string in quotes, with escapes. False if there is none, or if its end is not on
+ * the same line. */
 bool sf_scan_quoted(sf_scan *scan, sf_str *out);
 
 /* The token at the place, for a message; empty at the end of the text. */
@@ -82,11 +81,11 @@ sf_str sf_scan_token(sf_scan *scan);
  * text ends first. */
 bool sf_scan_balanced(sf_scan *scan);
 
-/* Skips an attribute value or a type of any kind, also with a trailing `: type`. False when nothing
- * like that stands here. */
+/* Skips an attribute value or a type of any kind, also with a trailing `: type`. False if none is
+ * next. */
 bool sf_scan_value(sf_scan *scan);
 
-/* Skips to the next op of the same nesting, or to the bracket that ends it: what to do after an
+/* Skips to the next op of the same nesting, or to the bracket that ends it: for recovery after an
  * error. The place is where the op with the error began. */
 void sf_scan_recover(sf_scan *scan);
 

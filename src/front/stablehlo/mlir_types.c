@@ -1,13 +1,13 @@
-/* Tensor types. A file has few different ones and names them over and over, so what a type means is
- * looked up by its text. */
+/* Tensor types. A file has few different ones and names them many times, so a type is looked up by
+ * its text. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/hash.h"
 #include "front/stablehlo/mlir_reader.h"
 
-/* What stands for each kind of type that there is in StableHLO but not here. Each is reported once:
- * a program that uses tokens has them everywhere. */
+/* Types of StableHLO that are not supported. Each is reported once: a program that uses tokens has
+ * them everywhere. */
 static const struct {
     const char *text;
     const char *advice;
@@ -49,7 +49,7 @@ static sf_status fail_unsupported(sf_mlir *r, sf_loc loc, sf_str text)
     return SF_EUNSUPPORTED;
 }
 
-/* The inside of `tensor<...>`: sizes with an x behind each, then the element type. False when it is
+/* The inside of `tensor<...>`: sizes with an x after each, then the element type. False when it is
  * anything else. */
 static bool parse_shape(sf_str text, sf_dtype *dtype, int *rank, int64_t *dims)
 {
@@ -75,7 +75,7 @@ static bool looks_static(sf_str text)
     return true;
 }
 
-/* `text` is all of the type, `inside` what stands between its brackets. */
+/* `text` is all of the type, `inside` the text between its brackets. */
 static sf_status make_type(sf_mlir *r, sf_loc loc, sf_str text, sf_str inside, const sf_type **out)
 {
     sf_dtype dtype;

@@ -60,7 +60,7 @@ typedef struct local_builder {
     local_bucket *buckets;          /* by bucket */
     sf_value *inner;                /* by value of the step: its value inside regions */
     sf_ways ways;                   /* from whole to shard, of random bits that are drawn whole */
-    size_t npieces, piece_capacity; /* of local->pieces */
+    size_t npieces, piece_capacity; /* of the local graph's shards */
     int64_t collectives;            /* so far */
     const local_between *between;   /* or NULL: ranks of the mesh exchange it, in buckets */
 

@@ -66,8 +66,8 @@ typedef struct looping {
 /* Which reshards leave which loops: o->ends, o->made_by. */
 void loop_find_ends(looping *o);
 
-/* Finds the items of the step that the loop runs, its outputs, and its inputs: o->runs, o->running,
- * o->landings, o->before. */
+/* Finds the items of the step that the loop runs, its outputs, and its inputs: `runs`, `running`,
+ * `landings`, `before`. */
 void loop_find_runs(looping *o, const loop_ends *loop);
 
 /* Finds when values outside of loops are available, once the loop of each output is known. */

@@ -15,7 +15,7 @@ enum {
     MOST_READERS = 64, /* of a value whose readers are compared: constants have thousands */
     MOST_STRIDES = 8,  /* layers of so many kinds may alternate */
     FEWEST_LAYERS = 3,
-    DEPTH = 4, /* of what leads to an operand, where operands may be in either order */
+    DEPTH = 4, /* of an operand's predecessors, if operands may be in either order */
 };
 
 typedef struct finder {
@@ -118,7 +118,7 @@ static uint64_t mix_operands(const finder *f, uint64_t hash, const sf_node *node
     return sf_hash_mix(hash, sum);
 }
 
-/* From the last node on, so that each reads what its operands were in the round before. */
+/* From the last node on, so that each reads its operands' kinds of the previous round. */
 static void find_deep_kinds(finder *f)
 {
     f->deep = SF_ARRAY(&f->scratch, f->found->nitems, uint64_t);
@@ -170,8 +170,9 @@ static bool are_alike(const finder *f, sf_value a, sf_value b)
     return x != SF_NONE && y != SF_NONE && f->deep[x] == f->deep[y];
 }
 
-/* Whether the node adds to what is added up in the same way: s += x. Such sums need not follow the order of layers (a norm over
- * parameters follows that of names), so pairs grow from sum to sum only when nothing else is left. */
+/* Whether the node adds to an accumulation of the same kind: s += x. Such sums need not follow the
+ * order of layers (a norm over parameters follows that of names), so pairs grow from sum to sum
+ * only when no others are left. */
 static bool adds_to(const finder *f, const sf_node *node, sf_value value)
 {
     sf_item maker = sf_item_of(f->graph, f->found, value);
@@ -392,7 +393,8 @@ static best_seed find_seed(finder *f, const uint32_t *order)
 
 /* Stacks ------------------------------------------------------------------------------------------- */
 
-/* Numbers the chains of the pairs in the queue, and tells how many layers most of their items are of. */
+/* Numbers the chains of the pairs in the queue, and returns how many layers most of their items are
+ * of. */
 static uint32_t number_chains(finder *f, uint32_t stack, uint32_t *items)
 {
     sf_repeats *found = f->found;

@@ -56,9 +56,11 @@ static sf_value value_of(const shortener *s, sf_item item, uint32_t result)
                                   : s->from->top->arguments[item - s->from->nnodes];
 }
 
-/* What takes the place of a removed value. In the order in which they are tried: */
+/* The replacement of a removed value. In the order in which they are tried: */
 enum {
-    PASSED, /* what the removed item adds to, where it is part of a sum over layers, in whatever order that is */
+    /* the operand to which the removed item adds, if it is part of a sum over layers, in any
+     * order */
+    PASSED,
     SHIFTED, /* the counterpart, as many layers from the reader as in a step of fewer layers */
     FIRST_KEPT,
     LAST_KEPT,
@@ -113,8 +115,8 @@ static sf_value replacement(const shortener *s, sf_item reader, sf_value value, 
 
 static bool emit(shortener *s, const sf_node *node);
 
-/* The value of `from` that is kept and stands for `value` where the reader reads it, and is in the copy then; SF_NONE where there is
- * none. */
+/* The kept value of `from` that replaces `value` where the reader reads it, and is in the copy
+ * then; SF_NONE if there is none. */
 static sf_value resolve(shortener *s, sf_item reader, sf_value value)
 {
     sf_item item = sf_item_of(s->from, s->repeats, value);

@@ -354,7 +354,7 @@ static void drop_places(sf_layout *layout)
     }
 }
 
-/* What was read over some of the ranks of an axis may not fit over all of them. */
+/* A layout that was read over some of the ranks of an axis may not fit over all of them. */
 static sf_status check_arguments(reader *r, const sf_json *root)
 {
     char why[SF_WHY_TEXT];

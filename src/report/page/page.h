@@ -1,17 +1,16 @@
 /* The page of a plan: all that `sheaf report` shows, computed once, for the page and for JSON.
  *
- *     page.c          opens a plan, fills the rest, writes one of the two
- *     page_words.c    the plan in words that people know: dp 4, tp 8, ZeRO-1
- *     page_spans.c    who does what when: the timeline, and what stands in memory meanwhile
- *     page_traffic.c  who sends how much to whom
+ *     page.c          opens a plan, fills in all other parts, writes one of the two
+ *     page_words.c    the plan in common terms: dp 4, tp 8, ZeRO-1
+ *     page_spans.c    the timeline, and the memory in use over time
+ *     page_traffic.c  traffic between ranks
  *     page_scopes.c   the modules of the step: layouts, flops, time and memory
- *     page_others.c   what the plan would take with other recompute and turns, and what recipes take
+ *     page_others.c   the plan with other recompute and micro-batches, and recipes
  *     page_json.c     the data
- *     page_html.c     the page around it: the plain files beside, which are embedded
+ *     page_html.c     the page around it: embedded plain files
  *
- * Ranks that do the same are one group. A plan without stages has one group; of a pipeline each of its groups is one.
- * What was measured is a group of its own.
- */
+ * Ranks with equal programs are one group. A plan without stages has one group; each pipeline rank
+ * is one. A measured run is a group of its own. */
 #ifndef SF_REPORT_PAGE_H
 #define SF_REPORT_PAGE_H
 
@@ -19,7 +18,7 @@
 #include "report/report_sim.h"
 #include "report/summary.h"
 
-/* What an instruction, or several short ones, did on a stream. */
+/* One instruction, or several short ones, on a stream. */
 typedef struct sf_page_span {
     uint32_t stream; /* of the group */
     double start, length;
@@ -30,7 +29,7 @@ typedef struct sf_page_span {
     int64_t count;         /* instructions */
 } sf_page_span;
 
-/* What stands in memory from a time on. */
+/* The memory in use from a time on. */
 typedef struct sf_page_held {
     double at;
     double bytes[SF_MEMORY_KIND_COUNT];
@@ -50,9 +49,9 @@ typedef struct sf_rank_group {
     size_t nheld, held_capacity;
 } sf_rank_group;
 
-/* Bytes of a step from those behind a row to those behind a column. */
+/* Bytes of a step from the ranks of a row to those of a column. */
 typedef struct sf_page_traffic {
-    int nrows, per_row;     /* ranks behind a row */
+    int nrows, per_row;     /* ranks of a row */
     bool hosts;             /* a row is a host */
     double *bytes;          /* by row, then column */
     int8_t *levels;         /* likewise: the outmost link on the way, -1 where nothing is sent */
@@ -68,14 +67,14 @@ typedef struct sf_page_tensor {
 
 /* Entries are those of sf_summary.scopes; sums are with all below. */
 typedef struct sf_page_scope {
-    double seconds, waits; /* of a rank: compute, and what is waited for collectives */
+    double seconds, waits; /* of a rank: compute, and waits for collectives */
     double held;           /* bytes of a rank at the peak */
     const char *made;      /* type and layout of the largest that its forward pass makes, or "" */
     sf_page_tensor *tensors;
     size_t ntensors, capacity;
 } sf_page_scope;
 
-/* Another way, priced on the same cluster. */
+/* Another plan, simulated on the same cluster. */
 typedef struct sf_page_other {
     const char *name;      /* of a recipe, or "" */
     const char *recompute; /* of the frontier, or "" */
@@ -95,9 +94,9 @@ typedef struct sf_page {
     const char **words; /* "dp 4" */
     size_t nwords, word_capacity;
     const char *made_by; /* "the search", "recipe zero1" */
-    const char *peak;    /* what is done there */
+    const char *peak;    /* the instruction at the peak */
     double bound;        /* seconds */
-    double repeated;     /* share of compute that ranks do alike */
+    double repeated;     /* share of compute that is replicated */
     int64_t limit;       /* bytes of a rank */
     sf_simulated_reshard *reshards;
     size_t nreshards, move_capacity;
@@ -118,7 +117,7 @@ void sf_page_find_traffic(sf_page *page);
 sf_status sf_page_find_scopes(sf_page *page);
 sf_status sf_page_find_others(sf_page *page);
 
-/* What is shown of a foreign text (base/str.h), in the page's arena. */
+/* The printable form of a foreign text (base/str.h), in the page's arena. */
 const char *sf_page_shown(sf_page *page, const char *text);
 
 /* A layout as people write it; in the page's arena. */

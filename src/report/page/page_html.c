@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* In a script element only "<" could end it or begin a comment; in JSON it stands in strings alone, where it can be
- * written as a number. */
+/* In a script element only "<" could end it or begin a comment; in JSON it occurs in strings alone,
+ * where it can be written as a number. */
 static void put_data(const sf_buf *json, sf_buf *out)
 {
     for (const char *at = json->text, *end = at + json->length; at < end;) {

@@ -12,11 +12,11 @@ typedef struct sf_page_file {
     size_t length;
 } sf_page_file;
 
-/* What stands before the data, and after. */
+/* The text before the data, and after. */
 extern const sf_page_file sf_plan_page_head, sf_plan_page_tail, sf_tune_page_head,
     sf_tune_page_tail;
 
-/* One file, which asks for nothing outside. */
+/* One self-contained file. */
 void sf_page_put(const sf_page_file *head, const sf_buf *json, const sf_page_file *tail,
                  sf_buf *out);
 

@@ -333,7 +333,8 @@ static void put_scopes(texts *t, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
-/* The rest --------------------------------------------------------------------------------------- */
+/* Other parts
+ * ------------------------------------------------------------------------------------ */
 
 static void put_others(sf_page *page, const char *key, const sf_page_other *others, size_t count,
                        sf_json_writer *json)
@@ -403,7 +404,7 @@ static void put_differences(const sf_page *page, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
-/* What a schedule in Lua said, line by line. */
+/* The primitives of a schedule in Lua, line by line. */
 static void put_schedule(const sf_page *page, sf_json_writer *json)
 {
     const sf_plan *plan = page->sim.plan;

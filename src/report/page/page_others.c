@@ -1,5 +1,5 @@
-/* What else there is: the plan with more or less computed again and in more or fewer turns, and the recipes that people
- * know, each lowered and priced on the same cluster, side by side on threads. */
+/* Alternatives: the plan with more or less recompute and more or fewer micro-batches, and the
+ * recipes, each lowered and simulated on the same cluster, on several threads. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ typedef struct pricing {
     atomic_size_t next;
 } pricing;
 
-/* What one thread works on. */
+/* The work of one thread. */
 typedef struct trial {
     const sf_page *page;
     sf_page_other *other;
@@ -64,7 +64,8 @@ static sf_status make_recipe(const trial *t, sf_plan **out)
     return sf_plan_propagate(r->graph, *out, t->diag);
 }
 
-/* The same stages in other turns. A table is of its own turns alone. */
+/* The same stages with other micro-batches. A table is for its own number of micro-batches
+ * alone. */
 static sf_status set_microbatches_of_pipeline(const trial *t, sf_plan *plan)
 {
     const sf_graph *graph = t->page->sim.graph;
@@ -141,7 +142,7 @@ static void price_others(void *context, int part, int64_t first, int64_t end)
     }
 }
 
-/* Where memory ran out nothing is known, and nothing is said; what a plan cannot be is. */
+/* A plan that ran out of memory is left out; an impossible one is listed. */
 static sf_status price_all(sf_page *page, sf_page_other *others, size_t count)
 {
     pricing p = {.page = page, .others = others, .count = count};
@@ -174,7 +175,8 @@ static sf_page_other this_plan(const sf_page *page)
                            .chosen = true};
 }
 
-/* Every way in every number of turns; the plan is one of them, or comes after them. */
+/* Every kind of recompute with every number of micro-batches; the plan is one of them, or comes
+ * after them. */
 static sf_status find_frontier(sf_page *page)
 {
     bool listed = false;
@@ -192,7 +194,7 @@ static sf_status find_frontier(sf_page *page)
     return SF_OK;
 }
 
-/* The best of each name, as the search saw them: alternatives are sorted. */
+/* The best of each name, of the candidates considered: alternatives are sorted. */
 static void take_alternatives(sf_page *page, const sf_prediction *predicted)
 {
     page->recipes = SF_ARRAY(&page->sim.arena, predicted->nalternatives + 1, sf_page_other);

@@ -1,4 +1,4 @@
-/* The modules of a step as a plan runs them: time and memory of a rank, and how their tensors stand. */
+/* The modules of a step in a plan: time and memory of a rank, and the layouts of their tensors. */
 #include <string.h>
 
 #include "ir/name.h"
@@ -11,7 +11,7 @@ typedef struct scoping {
     sf_arena *arena;
     sf_index paths;      /* of entries, by path */
     const char **names;  /* by argument */
-    sf_layout **settled; /* by value: where a gradient comes to stand, or NULL: as it is made */
+    sf_layout **settled; /* by value: the final layout of a gradient, or NULL: as it is made */
     uint32_t *homes;     /* by argument: an entry */
 } scoping;
 
@@ -198,7 +198,7 @@ static void sum_upwards(sf_page *page)
         above->waits += scope->waits;
         above->held += scope->held;
     }
-    /* What is of no module, and of a loop that time made, is of the step. */
+    /* Values of no module, and of a loop over micro-batches, belong to the step. */
     page->scopes[0].held = (double)page->sim.price.memory;
 }
 

@@ -1,8 +1,7 @@
-/* The timeline of ranks that do the same, and what stands in their memory meanwhile.
+/* The timeline of ranks with equal programs, and their memory over time.
  *
- * Loops that are iterations of the batch, and others that do not iteration often, are shown iteration by iteration: the body was simulated
- * once, and every iteration is like it.
- */
+ * Loops over micro-batches, and other short loops, are shown iteration by iteration: the body was
+ * simulated once, and every iteration is like it. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -94,7 +93,8 @@ static int by_stream(const void *left, const void *right)
     return (a->length < b->length) - (a->length > b->length);
 }
 
-/* Whether the next may go into a span: both short, one right behind the other, of one phase and kind of stream. */
+/* Whether the next may go into a span: both short, one right after the other, of one phase and kind
+ * of stream. */
 static bool goes_into(const sf_page_span *a, const sf_page_span *b, double tiny)
 {
     return a->stream == b->stream && a->phase == b->phase && b->length < tiny &&
@@ -153,7 +153,7 @@ static void add_point(walk *w, double at, const double bytes[SF_MEMORY_KIND_COUN
         SF_PUSH(&w->page->sim.arena, g->held, g->nheld, g->held_capacity, held);
 }
 
-/* In a iteration, what lives of the body stands in the place of all that it may take. */
+/* In an iteration, the live buffers of the body replace the whole of its arena. */
 static void add_turn_points(walk *w, const sf_inst *inst, const sf_simulation *bodies,
                             const sf_memory_kind *kinds, const sf_program *p, double at,
                             const double held[SF_MEMORY_KIND_COUNT])
@@ -180,7 +180,8 @@ static void add_turn_points(walk *w, const sf_inst *inst, const sf_simulation *b
     }
 }
 
-/* By instruction, how much more of each kind stands than before it; what always stands is in the first. */
+/* By instruction, how much more memory of each kind is in use than before it; permanent memory is
+ * in the first. */
 static double (*find_changes(walk *w, const sf_program *p,
                              const sf_memory_kind *kinds))[SF_MEMORY_KIND_COUNT]
 {
@@ -205,7 +206,7 @@ static double (*find_changes(walk *w, const sf_program *p,
     return change;
 }
 
-/* A collective is begun where what was computed before it ended. */
+/* A collective begins when the compute before it has ended. */
 static void add_points(walk *w, const sf_program *p, const sf_simulation *sim,
                        const sf_memory_kind *kinds)
 {

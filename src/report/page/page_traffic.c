@@ -1,8 +1,8 @@
-/* Who sends how much to whom in a step.
+/* Traffic between ranks in a step.
  *
- * Collectives are counted as rings: members pass on what they have to the next of their group. That is how libraries move
- * much data; what is small may go along a tree, with the same bytes in all. An all_to_all sends to each member its part.
- */
+ * Collectives are counted as rings: members pass their data on to the next of their group.
+ * Libraries move large data so; small data may use a tree, with the same bytes in all. An
+ * all_to_all sends to each member its part. */
 #include "report/page/page.h"
 
 enum { MOST_ROWS = 128 };
@@ -31,7 +31,7 @@ static void add_flow(matrix *m, int from, int to, double bytes)
     m->sent[from * SF_LEVELS + level] += bytes;
 }
 
-/* What ranks that run one program send in the same way. */
+/* Equal messages of ranks that run one program. */
 typedef struct flow {
     sf_collective kind;
     sf_axes axes;
@@ -87,7 +87,7 @@ static void add_from(matrix *m, const flow *comm, int rank)
     }
 }
 
-/* Ranks behind a row: one, or a host of them, or several. */
+/* Ranks of a row: one, or a host of them, or several. */
 static void choose_rows(const sf_page *page, sf_page_traffic *t)
 {
     const sf_cluster *cluster = page->sim.cluster;

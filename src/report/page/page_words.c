@@ -19,7 +19,7 @@ static void add_word(sf_page *page, const char *format, ...)
     sf_buf_free(&text);
 }
 
-/* The name of an axis without the number that tells it from others of its kind. */
+/* The name of an axis without the number that distinguishes it from others of its kind. */
 static bool is_axis(const char *name, const char *kind)
 {
     size_t length = strlen(kind);
@@ -56,7 +56,7 @@ static double share_split(const sf_page *page, sf_role role, sf_axes axes)
     return all > 0 ? split / all : 0;
 }
 
-/* Whether most of what gradients are combined by leaves them in pieces. */
+/* Whether most collectives on gradients leave them sharded. */
 static bool scatters_gradients(const sf_page *page, sf_axes axes)
 {
     const sf_graph *graph = page->sim.graph;
@@ -74,8 +74,8 @@ static bool scatters_gradients(const sf_page *page, sf_axes axes)
     return pieces > whole;
 }
 
-/* State in pieces along axes that split the batch: most of it, by bytes. A recipe says which it is; else 2 is where
- * gradients go straight to their pieces. */
+/* State sharded along axes that split the batch: most of it, by bytes. A recipe determines the
+ * stage; else it is 2 if gradients are reduced directly to shards. */
 static void add_zero(sf_page *page)
 {
     const sf_plan *plan = page->sim.plan;

@@ -1,4 +1,4 @@
-/* What pages and tables about a tuner's trials share. */
+/* Common to pages and tables about a tuner's trials. */
 #ifndef SF_REPORT_PAGE_TUNE_PAGE_H
 #define SF_REPORT_PAGE_TUNE_PAGE_H
 

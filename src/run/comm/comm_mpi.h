@@ -144,8 +144,8 @@ typedef struct sf_mpi_engine {
 /* mpi_header.c. Caller holds the lock. Ends the world; the first reason stays. */
 void sf_engine_end(sf_mpi_engine *engine, bool tell, const char *reason);
 
-/* Ends the world from inside of the engine, for a reason that the others are told; for this rank with that status, for them
- * with SF_EPEER. */
+/* Ends the world from inside the engine, for a reason that is sent to the others; with that status
+ * on this rank, and with SF_EPEER on them. */
 void sf_engine_fail(sf_mpi_engine *engine, sf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

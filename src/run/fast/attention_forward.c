@@ -1,5 +1,5 @@
-/* The forward pass of attention: the rows of a block go along all keys that they see, and keep
- * their largest score, the sum of their exponentials and the weighted values so far (Milakov and
+/* The forward pass of attention: the rows of a block visit all keys that they see, and keep their
+ * largest score, the sum of their exponentials and the weighted values so far (Milakov and
  * Gimelshein 2018; Dao et al. 2022). */
 #include <math.h>
 #include <string.h>

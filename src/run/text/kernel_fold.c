@@ -141,9 +141,8 @@ static int grows_along(int rank, const sf_sliding *windows)
     return along;
 }
 
-/* A thread goes along a line: a window folds the elements of the one before it, and one more. That
- * holds if the padding changes nothing; if it does, the kernel continues with the code that
- * follows. */
+/* A thread walks a line: a window folds the elements of the one before it, and one more. That holds
+ * if the padding changes nothing; if it does, the kernel continues with the code that follows. */
 static void put_growing(sf_calling *c, const sf_type *type, int along, int growth)
 {
     enum { AHEAD = 64 };

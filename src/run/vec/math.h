@@ -1,19 +1,18 @@
 /* Functions of one float without a branch or a call, for compilers to make vectors of.
  *
  * Each reduces its argument, evaluates a polynomial and undoes the reduction; what is special is
- * picked at the end. The polynomials are minimax fits of the relative error on the reduced range (an
- * exchange algorithm in 40 digits, the coefficients then rounded to the type); beside each stands its
- * own error, in units of 2^-24. With all roundings the largest error seen, in ulp, on every fifth float of
- * the middle range (exp to 80, log from 0.4 to 3, log1p to 10, erf to 4 and so on) and, in the test, on
- * four million from the whole range, is:
+ * picked at the end. The polynomials are minimax fits of the relative error on the reduced range
+ * (an exchange algorithm in 40 digits, the coefficients then rounded to the type); beside each is
+ * its own error, in units of 2^-24. With all roundings the largest error seen, in ulp, on every
+ * fifth float of the middle range (exp to 80, log from 0.4 to 3, log1p to 10, erf to 4 and so on)
+ * and, in the test, on four million from the whole range, is:
  *
  *     exp 0.98   expm1 1.53   log 0.91   log1p 0.91   tanh 1.32   logistic 1.69   erf 1.33
  *
  * sin, cos, tan, cbrt and pow compute in double, and round once: 0.501.
  *
  * Nothing here relies on fast-math. Converting to an integer is done by adding 1.5 * 2^23 (2^52 for
- * double), which leaves the integer in the low bits, also where there is no instruction for it.
- */
+ * double), which leaves the integer in the low bits, also where there is no instruction for it. */
 #ifndef SF_RUN_VEC_MATH_H
 #define SF_RUN_VEC_MATH_H
 
@@ -239,7 +238,8 @@ static inline float erf32(float x)
     return with_sign(size < 0.92f ? near : far, x);
 }
 
-/* Beyond this the quarter turns times the upper part of pi/2, 33 bits, are no longer exact. */
+/* Above this the number of quarter periods times the upper part of pi/2, 33 bits, is no longer
+ * exact. */
 #define FAR_ANGLE 0x1p20f
 
 /* x = quarter * pi/2 + r; the sine and cosine of r. 0.0001 */

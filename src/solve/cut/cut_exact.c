@@ -1,5 +1,6 @@
-/* All cuts of a small graph. The units of the first s stages are a set that is closed under what its units read; a cut is a
- * chain of such sets, each within the next. There are few of them where a graph is narrow, however long it is. */
+/* All cuts of a small graph. The units of the first s stages are a set that is closed under their
+ * operands; a cut is a chain of such sets, each within the next. There are few of them if a graph
+ * is narrow, however long it is. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +10,7 @@ enum { MOST_UNITS = 64, MOST_SETS = 1024 };
 
 typedef struct closed_sets {
     const sf_cut_problem *p;
-    uint64_t *needs;   /* by unit: what it reads directly, as units */
+    uint64_t *needs;   /* by unit: its direct operands, as units */
     uint64_t *readers; /* by value */
     uint64_t *sets;    /* in order of size */
     sf_cut_load *load; /* by set */

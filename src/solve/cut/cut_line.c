@@ -1,11 +1,12 @@
 /* The best cut of a line: dynamic programming over where stages end.
  *
- *     best[s][i]   of cuts of the first i units into s stages: least bytes, then the least slowest stage
+ *     best[s][i]   of cuts of the first i units into s stages: least bytes, then the least slowest
+ *                  stage
  *
- * What the last of these stages is sent is what units j .. i read of what is made before j; it is counted for all j as i
- * goes on, unit by unit. Where stage s can end lies between how far the first s stages can reach, and how far the others
- * can reach back; of more places than are worth trying, the narrowest are.
- */
+ * The last of these stages receives the values that units j .. i read and that are made before j;
+ * they are counted for all j as i goes on, unit by unit. Where stage s can end lies between how far
+ * the first s stages can reach, and how far the others can reach back; of more places than are
+ * worth trying, the narrowest are. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ typedef struct line_cut {
     const sf_cut_problem *p;
     const sf_cut_graph *graph;
     const uint32_t *line;
-    sf_cut_load *before; /* by place: sums of what stands before it */
+    sf_cut_load *before; /* by place: sums over the units before it */
     double limit;
     uint32_t *low, *high; /* by border, 0 .. count: the places that it may have */
     uint32_t *place;      /* by unit */
@@ -159,7 +160,7 @@ double sf_cut_line_slowest(const sf_cut_problem *problem, const uint32_t *line, 
     return high;
 }
 
-/* By place: bytes of values that are made before it and read behind it, or begin and end so. */
+/* By place: bytes of values that are made before it and read after it, or begin and end so. */
 static double *find_widths(const line_cut *c, sf_arena *arena)
 {
     const sf_cut_problem *p = c->p;
@@ -208,18 +209,18 @@ typedef struct state {
     sf_cut_score score;
 } state;
 
-/* What a stage is sent that ends at a place, from wherever it begins: as the end goes on along the line, a unit there that reads a
- * value adds its bytes for all beginnings behind the one that made it, or read it last. */
+/* The bytes that a stage receives that ends at a place, for each beginning: as the end goes on
+ * along the line, a unit there that reads a value adds its bytes for all beginnings after the one
+ * that made it, or read it last. */
 typedef struct growth {
     const line_cut *c;
-    const uint32_t *
-        first_place; /* by value: of its first reader, which counts as who makes what nobody does */
+    /* by value: of its first reader, which counts as the maker of a value without one */
+    const uint32_t *first_place;
     const state *from; /* beginnings, in order */
     uint32_t count, end;
-    uint32_t
-        *read; /* by value: the place behind the last that read it; it may be of a stage before */
-    double *steps; /* by beginning: bytes more than for the one before it */
-    double *sent;  /* by beginning: bytes */
+    uint32_t *read; /* by value: the place after its last reader; it may be of a stage before */
+    double *steps;  /* by beginning: bytes more than for the one before it */
+    double *sent;   /* by beginning: bytes */
 } growth;
 
 static growth open_growth(const line_cut *c, const uint32_t *first_place, sf_arena *arena)
@@ -240,7 +241,7 @@ static void begin_growth(growth *g, const state *from, uint32_t count)
     memset(g->steps, 0, (count + 1) * sizeof *g->steps);
 }
 
-/* The first beginning behind the place. */
+/* The first beginning after the place. */
 static uint32_t first_behind(const growth *g, uint32_t place)
 {
     uint32_t low = 0, high = g->count;

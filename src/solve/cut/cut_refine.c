@@ -1,5 +1,5 @@
-/* Moving units over borders, one at a time. What a unit reads and makes is all that changes, so a walk over all of them
- * takes as long as the graph is large. */
+/* Moves units over borders, one at a time. Only the operands and results of a unit change, so a
+ * walk over all of them takes time linear in the graph. */
 #include <math.h>
 
 #include "solve/cut/cut_search.h"
@@ -18,7 +18,7 @@ typedef struct moving {
     uint32_t stamp;
 } moving;
 
-/* What it takes to send a value. What very many read is sent to all stages in any case. */
+/* The bytes of sending a value. A value of very many readers is sent to all stages in any case. */
 static double count_value(moving *m, uint32_t v)
 {
     const sf_cut_problem *p = m->p;
@@ -47,7 +47,7 @@ static double count_unit(moving *m, uint32_t unit)
     return bytes;
 }
 
-/* The stages that it may be in, between what it reads and who reads it. */
+/* The stages that it may be in, between its operands and its readers. */
 static void find_range(const moving *m, uint32_t unit, uint32_t *low, uint32_t *high)
 {
     const sf_cut_problem *p = m->p;

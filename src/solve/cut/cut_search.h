@@ -1,4 +1,4 @@
-/* What the parts of the search for a cut share (solve/cut/cut.h). */
+/* The state that the parts of the search for a cut share (solve/cut/cut.h). */
 #ifndef SF_SOLVE_CUT_CUT_SEARCH_H
 #define SF_SOLVE_CUT_CUT_SEARCH_H
 
@@ -7,7 +7,7 @@
 /* Times and bytes are sums in some order. */
 #define SF_CUT_NEAR 1e-9
 
-/* Who reads and makes what, by unit. */
+/* Readers and makers of values, by unit. */
 typedef struct sf_cut_graph {
     uint32_t *reads_first, *reads; /* values */
     uint32_t *makes_first, *makes;

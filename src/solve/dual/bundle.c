@@ -15,7 +15,7 @@ void sf_bundle_init(sf_bundle *bundle, sf_dual *dual, sf_arena *arena)
     }
 }
 
-/* What the plane is at the multipliers. */
+/* The value of the plane at the multipliers. */
 static double height_of_plane(const sf_bundle *bundle, const sf_plane *plane,
                               const double *multiplier)
 {

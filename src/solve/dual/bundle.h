@@ -29,7 +29,7 @@ typedef struct sf_bundle {
     double *center; /* [watch.capacity] */
     double bound;   /* at the center; -HUGE_VAL before the first */
     double reach; /* how far from the center: a multiplier's change per unit of slope; 0: unknown */
-    double promise; /* what the model has at the multipliers to try */
+    double promise; /* the model's value at the next multipliers */
     double *free;   /* [watch.capacity]: multipliers before they are cut off at zero */
 } sf_bundle;
 
@@ -41,11 +41,11 @@ void sf_bundle_add(sf_bundle *bundle, const uint32_t *choice);
 /* Watches one more point. */
 void sf_bundle_watch(sf_bundle *bundle, uint32_t point);
 
-/* The bound at the dual's multipliers is this: moves the center there if it is better. `own` tells that
- * sf_bundle_next chose them, so that it may learn from it. */
+/* Reports the bound at the dual's multipliers: moves the center there if it is better. `own`:
+ * sf_bundle_next chose them, so that the bundle may adapt. */
 void sf_bundle_judge(sf_bundle *bundle, double bound, bool own);
 
-/* Sets the dual's multipliers to those to try next, and prices with them. */
+/* Sets the dual's multipliers to the next ones, and prices with them. */
 void sf_bundle_next(sf_bundle *bundle);
 
 /* Sets the dual's multipliers to the center, and prices with them. */

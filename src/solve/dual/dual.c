@@ -38,7 +38,7 @@ void sf_dual_price(sf_dual *dual)
     sf_watch_prices(&dual->watch, dual->multiplier, dual->unary);
 }
 
-/* What an edge sends to one of its ends: added to the node, taken off the edge. */
+/* The message of an edge to one of its ends: added to the node, subtracted from the edge. */
 static double *message_to(const sf_dual *dual, uint32_t e, uint32_t node)
 {
     const sf_edge *edge = &dual->tables->problem->edges[e];
@@ -74,8 +74,9 @@ static uint32_t least_at(const double *values, uint32_t count)
     return best;
 }
 
-/* A node collects from the edges behind it and shares what it then costs among the edges ahead, in equal
- * parts of at most 1 / (edges behind). On the way the assignment is read off: behind is decided. */
+/* A node collects from the edges to earlier nodes and shares its resulting cost among the edges to
+ * later ones, in equal parts of at most 1 / (edges to earlier nodes). On the way the assignment is
+ * read off: earlier nodes are decided. */
 static void visit_node(sf_dual *dual, uint32_t v, bool forward)
 {
     const sf_problem *problem = dual->tables->problem;

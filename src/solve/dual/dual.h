@@ -2,16 +2,15 @@
  *
  * Two things make a problem hard, the edges and the limit, and both are relaxed here:
  *
- *   limit   each watched point has a multiplier, a price per unit of usage; a solution then pays for what it
- *           uses and gets the price of the limit back, so one that keeps to the limit never pays more
+ *   limit   each watched point has a multiplier, a price per unit of usage; a solution then pays
+ *   for its usage and gets the price of the limit back, so one within the limit never pays more
  *   edges   messages move cost between edges and nodes. They change no assignment's cost, but once they have
  *           moved it well, the least of each node and of each edge, taken apart, sum up to a good bound
  *
  * Any messages and any non-negative multipliers give a valid bound. So they are looked for in floating
  * point, and the bound that is handed out is computed from them in integers: it is exact.
  *
- * V. Kolmogorov, Convergent tree-reweighted message passing for energy minimization, PAMI 2006.
- */
+ * V. Kolmogorov, Convergent tree-reweighted message passing for energy minimization, PAMI 2006. */
 #ifndef SF_SOLVE_DUAL_H
 #define SF_SOLVE_DUAL_H
 
@@ -21,7 +20,7 @@
  * the inner loop always runs along a row. */
 typedef struct sf_tables {
     const sf_problem *problem;
-    double forbidden; /* what forbidden costs: more than any allowed assignment */
+    double forbidden; /* the cost of a forbidden choice: more than any allowed assignment */
     double *unary;    /* [strategies] */
     float *cells;
     size_t *at;      /* [nedges + 1]: half of it is the edge's first cell */
@@ -38,7 +37,7 @@ static inline const float *sf_tables_view(const sf_tables *tables, uint32_t edge
     return tables->cells + 2 * first + (tables->problem->edges[edge].a == node ? cells : 0);
 }
 
-/* Cells of all matrices: what a step over the whole problem costs. */
+/* Cells of all matrices: the work of a step over the whole problem. */
 static inline int64_t sf_tables_cells(const sf_tables *tables)
 {
     return (int64_t)tables->at[tables->problem->nedges] +
@@ -78,10 +77,10 @@ void sf_dual_price(sf_dual *dual);
 /* A pass over all nodes in order of their ids, or against it. */
 void sf_dual_pass(sf_dual *dual, bool forward);
 
-/* What the messages and multipliers are worth now, in floating point: for steering. */
+/* The bound of the current messages and multipliers, in floating point: for steering. */
 double sf_dual_estimate(const sf_dual *dual);
 
-/* What an assignment costs at the current prices, less the price of the limits. */
+/* The cost of an assignment at the current prices, less the price of the limits. */
 double sf_dual_value(const sf_dual *dual, const uint32_t *choice);
 
 /* The bound that messages and multipliers prove, exactly: no assignment within the limit costs less.
@@ -90,8 +89,8 @@ double sf_dual_value(const sf_dual *dual, const uint32_t *choice);
 int64_t sf_dual_prove(const sf_dual *dual, int64_t *strategy_bound, sf_arena *scratch);
 
 /* All of it for one problem: messages and multipliers are found with about `sweeps` sweeps.
- * multiplier[ntimes], or NULL for zeros: where to start, and on return what was found. Ends early once
- * the bound reaches `upper`. *work, where not NULL, gets the cells that were looked at. */
+ * multiplier[ntimes], or NULL for zeros: the start, and on return the result. Ends early once the
+ * bound reaches `upper`. *work, unless NULL, gets the number of cells visited. */
 int64_t sf_dual_bound(const sf_problem *problem, double *multiplier, int sweeps, int64_t upper,
                       int64_t *strategy_bound, int64_t *work, sf_arena *scratch);
 

@@ -1,4 +1,4 @@
-/* A bound for one problem, from nothing: message passing and multipliers in turns. */
+/* A bound for one problem, from scratch: message passing and multipliers alternate. */
 #include <math.h>
 #include <string.h>
 

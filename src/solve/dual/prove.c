@@ -1,9 +1,9 @@
 /* From messages and multipliers in floating point to a bound in integers.
  *
- * Whatever integers the messages are rounded to, what they add to one side they take from the other, so
- * rounding costs a little of the bound's quality and nothing of its truth. The same holds for multipliers:
- * they become fractions of a power of two, and are used as those. Costs count in units of 2^-unit.
- */
+ * Messages may be rounded to any integers: they add to one side as much as they subtract from the
+ * other, so rounding makes the bound a little worse but keeps it valid. The same holds for
+ * multipliers: they become fractions of a power of two, and are used as those. Costs count in units
+ * of 2^-unit. */
 #include "solve/dual/dual.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ typedef __int128 wide;
  * point, that fits into 127. */
 #define MULTIPLIER_BITS 54
 
-/* What is forbidden costs this; sums of a million such values still fit. */
+/* The cost of a forbidden choice; sums of a million such values fit. */
 #define NEVER ((wide)1 << 100)
 
 typedef struct rounding {
@@ -26,8 +26,8 @@ typedef struct rounding {
     int unit;            /* bits after the point of costs */
     int fraction;        /* bits after the point of multipliers, no fewer */
     int64_t *multiplier; /* [watch.count] */
-    wide *node;          /* [strategies]: what each costs, with the messages of its edges */
-    wide *over;          /* [strategies]: what the edges then cost it above their least */
+    wide *node;          /* [strategies]: the cost of each, with the messages of its edges */
+    wide *over;          /* [strategies]: the cost of the edges above their least */
     int64_t *sent;       /* [2 * widest]: the messages of an edge, in units */
     int64_t *least;      /* [2 * widest]: the least of an edge for each strategy of its ends */
 } rounding;

@@ -1,12 +1,12 @@
-/* First multipliers, from nothing: each follows the sign of what it has to correct.
+/* First multipliers, from scratch: each follows the sign of its violation.
  *
- * After every sweep of message passing, an assignment is read off. At a point where that is over the limit
- * the multiplier rises, else it falls; its step grows while the sign stays and halves when it turns (RPROP).
- * That depends on no scale, passes several orders of magnitude in a few dozen sweeps, and finds the points to
- * watch on the way. What remains is a swing about good values, so their average is taken.
+ * After every sweep of message passing, an assignment is read off. At a point where that is over
+ * the limit the multiplier rises, else it falls; its step grows while the sign stays and halves
+ * when it changes (RPROP). That depends on no scale, passes several orders of magnitude in a few
+ * dozen sweeps, and finds the points to watch on the way. What remains is a swing about good
+ * values, so their average is taken.
  *
- * M. Riedmiller, H. Braun, A direct adaptive method for faster backpropagation learning, ICNN 1993.
- */
+ * M. Riedmiller, H. Braun, A direct adaptive method for faster backpropagation learning, ICNN 1993. */
 #ifndef SF_SOLVE_DUAL_RAMP_H
 #define SF_SOLVE_DUAL_RAMP_H
 

@@ -7,7 +7,7 @@ enum {
     MOST_HELD = 1 << 23, /* pairs of a use and a point: 64 MiB */
 };
 
-/* The most uses that hold one point, which bounds what a point costs. */
+/* The most uses at one point, which bounds the work for a point. */
 static uint32_t most_live(const sf_problem *problem, sf_arena *arena)
 {
     sf_mark mark = sf_arena_mark(arena);

@@ -1,12 +1,11 @@
 /* The points in time that are watched.
  *
- * A problem has thousands of points, and in a good answer the limit binds at a handful of them. So the
- * relaxation and the search look at few points only, those at which an answer that looked good turned
- * out to be over the limit, and everything that is kept per point is short.
+ * A problem has thousands of points, and in a good answer the limit binds at a handful of them. So
+ * the relaxation and the search consider few points only, those at which a promising answer turned
+ * out to be over the limit, and arrays per point are short.
  *
- * Points have slots 0 .. count-1 in the order in which they came; what is kept per point (prices, usage)
- * is an array over slots, which does not move when another point comes.
- */
+ * Points have slots 0 .. count-1 in the order in which they came; data per point (prices, usage) is
+ * an array over slots, which does not move when another point comes. */
 #ifndef SF_SOLVE_DUAL_WATCHED_TIMES_H
 #define SF_SOLVE_DUAL_WATCHED_TIMES_H
 
@@ -38,7 +37,7 @@ uint32_t sf_watch_add(sf_watch *watch, uint32_t point);
 /* Watches the same points, in the same slots. Both are of the same problem. */
 void sf_watch_copy(sf_watch *watch, const sf_watch *from);
 
-/* Adds to unary[strategies] what usage costs at price[count] per unit. */
+/* Adds to unary[strategies] the cost of usage at price[count] per unit. */
 void sf_watch_prices(const sf_watch *watch, const double *price, double *unary);
 
 /* usage[count] of an assignment. */

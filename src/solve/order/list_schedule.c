@@ -35,7 +35,7 @@ typedef struct listing {
     uint32_t *waiting; /* jobs whose waits are over and that are not yet in a queue */
     uint32_t nwaiting;
     int64_t free_at[SF_MOST_MACHINES], used[SF_MOST_MACHINES];
-    uint32_t *left;            /* by turn: jobs that are not in a queue */
+    uint32_t *left;            /* by micro-batch: jobs that are not in a queue */
     uint32_t first_microbatch; /* with jobs left */
     uint32_t nmicrobatches;
 } listing;

@@ -5,7 +5,7 @@
 
 #include "solve/search/dice.h"
 
-/* A wait of one kind for another, so many turns before. */
+/* A wait of one kind for another, so many micro-batches before. */
 typedef struct unit_wait {
     uint32_t before, after, microbatches;
     int64_t delay;
@@ -19,16 +19,16 @@ typedef struct arc {
 typedef struct circle {
     arc *arcs; /* sorted by slot; room for all kinds of the machine */
     uint32_t narcs;
-    int64_t load; /* of all kinds that are to come to lie here */
+    int64_t load; /* of all kinds that will be placed here */
 } circle;
 
 typedef struct repeating {
     const sf_jobs *jobs;
     uint32_t nkinds, nmicrobatches;
-    const sf_job *kinds; /* the jobs of turn 0 */
+    const sf_job *kinds; /* the jobs of micro-batch 0 */
     unit_wait *waits;
     uint32_t nwaits;
-    uint32_t *order; /* kinds, so that those that are waited for in the same turn come first */
+    uint32_t *order; /* kinds, sorted so that dependencies in the same micro-batch come first */
     circle circles[SF_MOST_MACHINES];
     int64_t period;
     int64_t *start;   /* by kind; -1: not placed yet */
@@ -41,7 +41,7 @@ typedef struct repeating {
     sf_arena *arena;
 } repeating;
 
-/* What repeats */
+/* The repeating part */
 
 static bool is_repeated(const repeating *r)
 {
@@ -54,7 +54,7 @@ static bool is_repeated(const repeating *r)
     return true;
 }
 
-/* The last turn has all kinds of waits for earlier ones. */
+/* The last micro-batch has all kinds of waits for earlier ones. */
 static bool read_waits(repeating *r)
 {
     uint32_t last = r->nmicrobatches - 1;
@@ -131,7 +131,7 @@ static void take_up(circle *c, int64_t slot)
         c->arcs[at] = c->arcs[at + 1];
 }
 
-/* Gaps too short for anything that is still to come are no more than what the circle has to spare. */
+/* Gaps that are too short for any unplaced kind are within the slack of the period. */
 static bool has_room(const repeating *r, uint32_t machine, int64_t shortest)
 {
     const circle *c = &r->circles[machine];
@@ -191,7 +191,7 @@ static int64_t earliest(const repeating *r, uint32_t kind)
     return from;
 }
 
-/* Waits of later turns for this one, by kinds that have been placed. */
+/* Waits of later micro-batches for this one, by kinds that have been placed. */
 static bool is_in_time(const repeating *r, uint32_t kind)
 {
     for (uint32_t w = 0; w < r->nwaits; w++) {
@@ -210,7 +210,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* At once, or next to something on one of its circles, before or behind it. */
+/* As early as possible, or next to another kind on one of its machines, before or after it. */
 static uint32_t list_starts(repeating *r, uint32_t kind)
 {
     const sf_job *it = &r->kinds[kind];
@@ -288,7 +288,8 @@ static void settle_shared(repeating *r)
     }
 }
 
-/* What takes memory goes as late, by whole periods, as those let it that wait for it. */
+/* Kinds that take memory start late, by whole periods, as far as the kinds that wait for them
+ * allow. */
 static void delay_takers(repeating *r)
 {
     for (uint32_t i = r->nkinds; i-- > 0;) {
@@ -323,8 +324,8 @@ static bool try_once(repeating *r)
     return true;
 }
 
-/* The most memory in use on a machine in the middle: each turn gives back what it took, so what counts is how many turns
- * have started a kind, or ended it. */
+/* The most memory in use on a machine in the middle: each micro-batch frees as much as it took, so
+ * only the number of micro-batches that have started a kind, or ended it, matters. */
 static int64_t middle_peak(const repeating *r, uint32_t machine)
 {
     int64_t peak = 0, late = 0;

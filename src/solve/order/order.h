@@ -1,15 +1,15 @@
-/* Jobs in order: what a sequence of jobs on each machine takes, and sequences that take little.
+/* Jobs in order: the time and memory of a sequence of jobs on each machine, and good sequences.
  *
- * A job occupies all of its machines for a time, and changes the memory in use on each of them when it starts and when it
- * ends. It waits for others, so long after they end: for their data, or because somebody wants it so. Constraints on order
- * are waits with a delay of 0; there is nothing else to say a partial order with.
+ * A job occupies all of its machines for a time, and changes the memory in use on each of them when
+ * it starts and when it ends. It waits for others, so long after they end: for their data, or
+ * because of a constraint. Constraints on order are waits with a delay of 0.
  *
- * What is decided are *queues*: for each machine its jobs, in the order in which it runs them. A job of several machines
- * stands in the queue of each. Given queues, every job starts as soon as it may; no later start would be better. Memory of
- * a machine follows from its queue alone, whatever jobs take.
+ * The decision is *queues*: for each machine its jobs, in the order in which it runs them. A job of
+ * several machines is in the queue of each. Given queues, every job starts as soon as it may; no
+ * later start would be better. Memory of a machine follows from its queue alone, whatever the times
+ * of jobs.
  *
- * Times and memory are exact integers. All times and delays together, and all changes of memory, are below 2^62.
- */
+ * Times and memory are exact integers. All times and delays together, and all changes of memory, are below 2^62. */
 #ifndef SF_SOLVE_ORDER_ORDER_H
 #define SF_SOLVE_ORDER_ORDER_H
 
@@ -24,8 +24,8 @@ typedef struct sf_job {
     int64_t time;             /* not negative */
     uint64_t machines;        /* a bit each, at least one */
     int64_t at_start, at_end; /* change of memory on each of the machines */
-    uint32_t
-        microbatch; /* jobs of one turn belong together; in doubt, the lowest turn goes first */
+    /* jobs of one micro-batch belong together; in doubt, the lowest one goes first */
+    uint32_t microbatch;
 } sf_job;
 
 typedef struct sf_wait {
@@ -62,8 +62,8 @@ void sf_queues_add(const sf_jobs *jobs, sf_queues *queues, uint32_t job);
  * waits, so do the queues. */
 sf_queues sf_queues_by_start(const sf_jobs *jobs, const int64_t *start, sf_arena *arena);
 
-/* One job of a circle: it waits for the next one (the last for the first), which either must have ended before it starts
- * or stands before it in the queue of a machine. */
+/* One job of a cycle: it waits for the next one (the last for the first), which either must have
+ * ended before it starts or is before it in the queue of a machine. */
 typedef struct sf_stuck {
     uint32_t job;
     uint32_t machine; /* SF_BY_WAIT: not for the sake of a queue */
@@ -79,8 +79,8 @@ typedef struct sf_times {
     sf_stuck *stuck;
 } sf_times;
 
-/* What the queues take, in time that grows with jobs and waits. Each job stands once in the queue of each of its machines,
- * and in no other. */
+/* Times of the queues, in time that grows with jobs and waits. Each job is once in the queue of
+ * each of its machines, and in no other. */
 void sf_queues_time(const sf_jobs *jobs, const sf_queues *queues, sf_arena *arena, sf_times *out);
 
 #endif

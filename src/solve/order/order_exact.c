@@ -5,14 +5,14 @@
 #include "base/diag.h"
 #include "solve/order/list_schedule.h"
 
-/* Jobs are put at the end of their queues, in order of their start: every schedule in which each job starts as soon as its
- * queues let it comes up so. Three things cut the tree:
+/* Jobs are put at the end of their queues, in order of their start: this enumerates every schedule
+ * in which each job starts as soon as its queues allow. Three rules cut the tree:
  *
- *   bound       what is left on a machine, and the longest chain behind what is next
- *   earlier     a job is not put to start at a time by which another could have come and gone, where that one frees at least
- *               as much memory as it takes: it could be moved before, and nothing would be later
- *   seen        of two ways to have put the same jobs, one that is nowhere later is enough. Memory in use is the same.
- */
+ *   bound       the remaining work of a machine, and the longest chain after the next job
+ *   earlier     a job is not put to start at a time by which another could have run, if that one
+ *   frees at least as much memory as it takes: it could be moved before, and no job would be
+ *   later
+ *   seen        of two ways to have put the same jobs, one that is nowhere later is enough. Memory in use is the same. */
 
 enum { SEEN_BITS = 16, SEEN = 1 << SEEN_BITS };
 
@@ -124,7 +124,8 @@ static bool is_nowhere_later(const search *s, const int64_t *a, const int64_t *b
     return true;
 }
 
-/* The same jobs were put before, nowhere later. A table of limited size forgets nothing but what found it full. */
+/* The same jobs were put before, nowhere later. A table of limited size drops only entries that
+ * find it full. */
 static bool was_seen(search *s, int64_t last)
 {
     note_when(s, last);

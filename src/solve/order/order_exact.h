@@ -14,8 +14,8 @@ typedef struct sf_exact {
     uint64_t nodes;
 } sf_exact;
 
-/* Looks at so many nodes at most. `below` is what is known already, INT64_MAX where nothing is. At most SF_MOST_EXACT jobs,
- * whose waits go in no circle. */
+/* Visits so many nodes at most. `below` is a known solution's time, INT64_MAX for none. At most
+ * SF_MOST_EXACT jobs, whose waits have no cycle. */
 void sf_exact_schedule(const sf_jobs *jobs, int64_t below, uint64_t nodes, sf_arena *arena,
                        sf_exact *out);
 

@@ -110,8 +110,8 @@ static uint32_t awaited_by(const polishing *p, uint32_t job)
     return UINT32_MAX;
 }
 
-/* Goes back from the end along what holds each job up, and tries each pair of neighbours on the way. Jobs that take no time
- * could lead round in circles, so the number of steps is bounded. */
+/* Goes back from the end along the jobs that delay each job, and tries each pair of neighbours on
+ * the way. Jobs that take no time could lead to cycles, so the number of steps is bounded. */
 static bool improve(polishing *p, sf_arena *arena)
 {
     uint32_t job = 0;

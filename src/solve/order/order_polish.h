@@ -4,7 +4,8 @@
 
 #include "solve/order/order.h"
 
-/* Changes the queues, and times, which are theirs, in place. Times `evaluations` of queues at most. What fits stays so. */
+/* Changes the queues, and times, which are theirs, in place. Times `evaluations` of queues at most.
+ * A solution that fits stays so. */
 void sf_queues_polish(const sf_jobs *jobs, sf_queues *queues, sf_times *times, uint32_t evaluations,
                       sf_arena *arena);
 

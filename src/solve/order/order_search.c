@@ -208,7 +208,7 @@ static void try_noise(searching *s)
     for (uint32_t j = 0; j < s->jobs->njobs; j++)
         longest = s->tails[j] > longest ? s->tails[j] : longest;
     uint32_t most = longest / 8 >= UINT32_MAX ? UINT32_MAX : (uint32_t)(longest / 8) + 1;
-    uint64_t kept = s->work / 2; /* for what comes behind */
+    uint64_t kept = s->work / 2; /* for the following searches */
     for (int i = 0; i < TRIES && s->work > kept && !is_done(s); i++) {
         for (uint32_t j = 0; j < s->jobs->njobs; j++)
             s->urgency[j] = urgency_of(s, j, i % URGENCIES) + sf_dice_below(&dice, most);
@@ -251,7 +251,7 @@ static void try_exact(searching *s)
     s->out->proven |= exact.proven && s->out->found && s->out->times.fits;
 }
 
-/* Where nothing fits, something that shows what does not. */
+/* If no solution fits, one that shows the violation. */
 static void try_without_limits(searching *s)
 {
     sf_jobs jobs = *s->jobs;

@@ -16,8 +16,7 @@ typedef struct sf_build_use {
     const int64_t *usage;
 } sf_build_use;
 
-/* Ids, and the strategies in all, stay below this: what is indexed with 32 bits has room for twice as
- * many. */
+/* Ids, and the strategies in all, stay below this: 32-bit indices have room for twice as many. */
 enum { ID_LIMIT = 1 << 30 };
 
 uint32_t sf_problem_builder_count(const sf_problem_builder *builder, size_t node)
@@ -25,7 +24,7 @@ uint32_t sf_problem_builder_count(const sf_problem_builder *builder, size_t node
     return builder->nodes[node].count;
 }
 
-/* Copies costs, brings what is forbidden to one value, and adds their range (from 0) to the sum that
+/* Copies costs, maps forbidden ones to one value, and adds their range (from 0) to the sum that
  * must not overflow. `what` and `id` are for messages. */
 static sf_status take_costs(sf_problem_builder *builder, const char *what, size_t id, size_t count,
                             const int64_t *costs, int64_t **out, sf_diag *diag)
@@ -89,8 +88,8 @@ sf_status sf_problem_add_use(sf_problem_builder *builder, uint32_t node, int64_t
     }
     if (begin == end || largest == 0)
         return SF_OK;
-    /* Uses made from other uses, at given points, may be cut into pieces that repeat an amount; at no
-     * point do they use more than those did. */
+    /* Uses made from other uses, at given points, may be cut into several that repeat an amount; at
+     * no point do they use more than those did. */
     bool overflow = !builder->points && !sf_add(builder->usage_sum, largest, &builder->usage_sum);
     if (builder->nuses >= ID_LIMIT || overflow)
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "node %" PRIu32 ": the usages overflow", node);
@@ -282,7 +281,7 @@ sf_status sf_problem_finish(sf_problem_builder *builder, sf_problem *out, sf_dia
 
 void sf_problem_usage(const sf_problem *problem, const uint32_t *choice, int64_t *usage)
 {
-    /* Differences first: what begins minus what ends. What ends at ntimes ends nowhere. */
+    /* Differences first: begins minus ends. A use that ends at ntimes has no end. */
     for (uint32_t t = 0; t < problem->ntimes; t++)
         usage[t] = 0;
     for (uint32_t i = 0; i < problem->nuses; i++) {

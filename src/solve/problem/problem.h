@@ -4,18 +4,17 @@
  *   usage   a node's strategy uses so much during an interval; at every time the sum over the intervals
  *           that hold it is at most the limit
  *
- * A problem is built once and never changed after: flat arrays under dense ids, in the arena of whoever
- * built it. What the solver makes of it (a reduced problem, a part of it) is a problem as well, which is
- * why a node may have several uses, the limit may differ from time to time, and a constant may have been
- * split off the cost.
+ * A problem is built once and never changed after: flat arrays under dense ids, in the arena of its
+ * builder. The solver's derived problems (a reduced problem, a part of it) are problems as well,
+ * which is why a node may have several uses, the limit may differ from time to time, and a constant
+ * may have been split off the cost.
  *
- * Costs are exact integers. SF_FORBIDDEN and above says that a strategy or a pair must not be taken; it
- * is kept as SF_FORBIDDEN and takes part in no sum but sf_cost_add's. Over all nodes and edges, the
- * ranges of finite costs sum to less than SF_FORBIDDEN, so no total overflows or looks forbidden.
+ * Costs are exact integers. SF_FORBIDDEN and above forbids a strategy or a pair; it is kept as
+ * SF_FORBIDDEN and takes part in no sum but sf_cost_add's. Over all nodes and edges, the ranges of
+ * finite costs sum to less than SF_FORBIDDEN, so no total overflows or looks forbidden.
  *
  * Times are points 0 .. ntimes-1, only those at which some interval begins: at all other times no more
- * is in use than at the point before.
- */
+ * is in use than at the point before. */
 #ifndef SF_SOLVE_PROBLEM_PROBLEM_H
 #define SF_SOLVE_PROBLEM_PROBLEM_H
 
@@ -32,7 +31,7 @@ typedef struct sf_edge {
     const int64_t *cost; /* (strategies of a, strategies of b), row by row */
 } sf_edge;
 
-/* What a node uses at the points begin .. end-1; begin < end. */
+/* The usage of a node at the points begin .. end-1; begin < end. */
 typedef struct sf_use {
     uint32_t node;
     uint32_t begin, end;
@@ -129,7 +128,7 @@ sf_status sf_problem_read(const char *path, sf_arena *arena, sf_problem *out, sf
 /* Pairs of strategies, of all edges. */
 size_t sf_problem_cells(const sf_problem *problem);
 
-/* What an assignment is worth. */
+/* The evaluation of an assignment. */
 typedef struct sf_verdict {
     bool allowed;   /* it takes nothing forbidden */
     bool feasible;  /* allowed, and within the limit at every time */
@@ -138,7 +137,7 @@ typedef struct sf_verdict {
     uint32_t
         worst;    /* the point that is furthest over, or least under, its limit; 0 without points */
     int64_t over; /* usage minus limit there; negative when all is within it */
-    int64_t surplus; /* the sum over all points of what is over */
+    int64_t surplus; /* the sum over all points of the usage above the limit */
 } sf_verdict;
 
 /* choice[nnodes], each a strategy of its node: counted from 0 in each node. */

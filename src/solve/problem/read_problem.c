@@ -5,9 +5,8 @@
  *                "edges": {"nodes": [[a, b], ...], "costs": [[...], ...]},
  *                "usage_limit": N}}
  *
- * The object that holds "nodes" may also stand by itself. Without a limit, or with null for one,
- * intervals and usages may be left out. Other keys are skipped.
- */
+ * The object that holds "nodes" may also be the whole file. Without a limit, or with null for one,
+ * intervals and usages may be left out. Other keys are skipped. */
 #include <inttypes.h>
 
 #include "base/file.h"
@@ -41,7 +40,7 @@ static sf_status get_array(reader *in, const sf_json *object, const char *key, s
     return SF_OK;
 }
 
-/* A number of any size: what is past the range of integers is forbidden, or as bad. */
+/* A number of any size: one out of range is forbidden, or as bad. */
 static bool get_cost(const sf_json *value, int64_t *out)
 {
     double number;
@@ -73,7 +72,7 @@ static sf_status get_row(reader *in, const sf_json *row, const char *what, size_
     return SF_OK;
 }
 
-/* The builder knows what is wrong, the reader where: its message with a place. */
+/* The builder has the error, the reader its place: its message with a place. */
 static sf_status place_failure(reader *in, const sf_json *value, sf_diag *found, sf_status status)
 {
     if (status != SF_OK)

@@ -23,8 +23,8 @@ static bool uses_no_more(const sf_net_node *node, uint32_t j, uint32_t i)
     return true;
 }
 
-/* What j costs more than i across an edge, at worst. SF_FORBIDDEN when j forbids what i allows; where i is
- * forbidden there is nothing to beat. */
+/* The worst extra cost of j over i across an edge. SF_FORBIDDEN when j forbids a pair that i
+ * allows; pairs that i forbids do not count. */
 static int64_t worst_difference(const sf_net_view *view, uint32_t j, uint32_t i)
 {
     int64_t worst = -SF_FORBIDDEN;

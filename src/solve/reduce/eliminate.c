@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* A table that takes part in the elimination of a node: an edge, or what an eliminated node left. */
+/* A table that takes part in the elimination of a node: an edge, or the result of another
+ * elimination. */
 typedef struct table {
     const int64_t *cost;
     size_t own; /* step per strategy of the node that is eliminated */
@@ -10,7 +11,7 @@ typedef struct table {
         stride; /* [separator]: step per strategy of each node of its separator, 0 where it has no part */
 } table;
 
-/* What the elimination of the node at a position left: over its separator, the first node slowest. */
+/* The result of eliminating the node at a position: over its separator, the first node slowest. */
 typedef struct bucket {
     int64_t *message;
     uint32_t *children; /* positions whose separator begins with this node */
@@ -25,8 +26,8 @@ typedef struct eliminator {
     bucket *buckets; /* by position */
 } eliminator;
 
-/* One elimination: the tables of the node, and where they stand as the separator's strategies are counted
- * through. */
+/* One elimination: the tables of the node, and their offsets as the separator's strategies are
+ * counted through. */
 typedef struct step {
     uint32_t node, count;
     uint32_t nseparator;
@@ -89,7 +90,7 @@ static step make_elimination_step(const eliminator *e, uint32_t position)
     return s;
 }
 
-/* The cost of each strategy of the node, with its tables standing at the offsets given. */
+/* The cost of each strategy of the node, with its tables at the given offsets. */
 static void add_costs(const sf_problem *problem, const step *s, const size_t *offset, int64_t *sum)
 {
     memcpy(sum, sf_problem_cost(problem, s->node), s->count * sizeof *sum);

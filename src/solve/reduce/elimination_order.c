@@ -10,8 +10,8 @@ typedef struct row {
     uint32_t count;
 } row;
 
-/* A heap of nodes by the size of their tables. Entries are never updated: a node whose size changed is
- * pushed again, and entries of another size than the node has now are skipped. */
+/* A heap of nodes by the size of their tables. Entries are never updated: a node whose size changed
+ * is pushed once more, and entries with an outdated size are skipped. */
 typedef struct entry {
     double size; /* log2 of the cells */
     uint32_t node;

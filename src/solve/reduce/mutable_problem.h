@@ -1,12 +1,12 @@
 /* A problem under reduction: the same nodes, edges and uses, but mutable.
  *
- * Each rule of reductions.c turns the network into one with the same optimal cost, and where that takes a
- * node away, notes how to choose for it once its neighbours are chosen. All costs are non-negative and the
- * sum of their maxima never grows; what is subtracted goes to `base`.
+ * Each rule of reductions.c changes the network into one with the same optimal cost, and if that
+ * removes a node, notes how to choose for it once its neighbours are chosen. All costs are
+ * non-negative and the sum of their maxima never grows; subtracted amounts are added to `base`.
  *
- * Strategies of a node are taken away by compaction, so 0 .. count-1 are always those that are left, and
- * `name` says what each was in the problem. Name arrays are replaced, never changed: notes refer to them.
- */
+ * Strategies of a node are removed by compaction, so 0 .. count-1 are always the remaining ones,
+ * and `name` has the number of each in the problem. Name arrays are replaced, never changed: notes
+ * refer to them. */
 #ifndef SF_SOLVE_REDUCE_MUTABLE_PROBLEM_H
 #define SF_SOLVE_REDUCE_MUTABLE_PROBLEM_H
 
@@ -57,7 +57,7 @@ typedef struct sf_network {
     uint32_t ntimes;
     int64_t *limit, *time; /* [ntimes] */
     int64_t base;
-    uint32_t *queue; /* a ring of nnodes: nodes to look at again */
+    uint32_t *queue; /* a ring of nnodes: nodes to process */
     uint32_t queue_first, queue_count;
     uint32_t *mark; /* [nnodes]: scratch of whoever needs it, all zero between uses */
     bool infeasible;
@@ -104,7 +104,7 @@ void sf_net_settle(sf_network *net, uint32_t node);
 /* Takes a node, without links by now, out. */
 void sf_net_remove(sf_network *net, uint32_t node);
 
-/* Moves the least cost of a node to the base; edges are kept so by what changes them. */
+/* Moves the least cost of a node to the base; functions that change edges normalize them. */
 void sf_net_normalize(sf_network *net, uint32_t node);
 
 /* The network as a problem in `arena`, and node_of[nodes of it]: which node of the network each is. */

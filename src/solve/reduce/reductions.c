@@ -113,7 +113,7 @@ static void note_step(sf_network *net, uint32_t v, uint32_t count, const uint32_
     SF_PUSH(net->arena, net->notes, net->nnotes, net->note_capacity, entry);
 }
 
-/* Gives what node v pays and uses to node u, whose strategy x makes v take pick[x]. */
+/* Moves cost and usage of node v to node u, whose strategy x makes v take pick[x]. */
 static void merge_node(sf_network *net, uint32_t v, uint32_t u, uint32_t edge, const uint32_t *pick)
 {
     sf_net_node *gone = &net->nodes[v], *stays = &net->nodes[u];
@@ -275,7 +275,7 @@ typedef bool rule(sf_network *net, uint32_t node);
 
 void sf_reduce(sf_network *net)
 {
-    /* Cheapest first: what a rule leaves to the next is smaller. */
+    /* Cheapest first: later rules get smaller problems. */
     static rule *const rules[] = {sf_rule_forbidden, sf_rule_separable, sf_rule_determined,
                                   sf_rule_eliminate, sf_rule_dominated, sf_rule_leaf};
     do {

@@ -15,7 +15,7 @@ void sf_reduce(sf_network *net);
 /* Strategies that are forbidden, or are with every strategy of some neighbour. */
 bool sf_rule_forbidden(sf_network *net, uint32_t node);
 
-/* Edges that are a sum of what each end pays by itself. */
+/* Edges that are a sum of a cost of each end by itself. */
 bool sf_rule_separable(sf_network *net, uint32_t node);
 
 /* A node that has one choice left for each of some neighbour's: the two become one. */

@@ -1,10 +1,10 @@
-/* The points in time that matter.
+/* The relevant points in time.
  *
- * What a node uses whatever it takes is subtracted from the limits, so the limits are what is left to
- * choose with. A point at which even the largest choices fit is of no interest, nor is one at which no
- * node uses more than at its neighbour, under a limit no smaller: when the neighbour's limit holds, so
- * does its own. Uses that hold no point of interest are gone, and with them what makes a node hard.
- */
+ * The usage of a node that is the same for all strategies is subtracted from the limits, so the
+ * limits are for choices alone. A point at which even the largest choices fit is irrelevant, and so
+ * is one at which no node uses more than at its neighbour, under a limit no smaller: when the
+ * neighbour's limit holds, so does its own. Uses without a relevant point are dropped, and with
+ * them the difficulty of their nodes. */
 #include "solve/reduce/reductions.h"
 
 #include <string.h>

@@ -15,7 +15,7 @@ typedef struct greedy {
     int64_t work, work_limit;
 } greedy;
 
-/* What each strategy of a node would cost. */
+/* The cost of each strategy of a node. */
 static void price_node(greedy *g, uint32_t v)
 {
     const sf_problem *p = g->problem;
@@ -65,7 +65,7 @@ static bool strategy_fits_rest(greedy *g, uint32_t v, uint32_t strategy)
     return true;
 }
 
-/* Each node its cheapest strategy, again and again; within the limits only, if so asked. */
+/* Each node takes its cheapest strategy, repeatedly; if `limited`, within the limits only. */
 static void descend_costs(greedy *g, bool limited)
 {
     const sf_problem *p = g->problem;
@@ -91,7 +91,7 @@ static void descend_costs(greedy *g, bool limited)
 /* A change of one node that gives room at a point. */
 typedef struct change {
     uint32_t node, strategy;
-    double price; /* what a unit of room costs */
+    double price; /* the price of a unit of room */
 } change;
 
 /* The cheapest change among the strategies of a node, if it is cheaper than `best`. */
@@ -148,7 +148,7 @@ static bool make_room_everywhere(greedy *g, sf_arena *scratch)
     return all;
 }
 
-/* Uses by their beginnings: counted, then dealt out. */
+/* Uses by their beginnings: a counting sort. */
 static void sort_uses(greedy *g, sf_arena *scratch)
 {
     const sf_problem *p = g->problem;
@@ -162,7 +162,7 @@ static void sort_uses(greedy *g, sf_arena *scratch)
         g->held[first[p->uses[u].begin]++] = u;
 }
 
-/* Each node what it uses least with, over all of its time. */
+/* Each node takes the strategy with the least usage, over all of its time. */
 static void take_least_costs(greedy *g)
 {
     const sf_problem *p = g->problem;

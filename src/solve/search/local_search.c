@@ -27,12 +27,12 @@ typedef struct search {
     sf_tables tables;
     sf_trial trial;
     sf_stream streams[STREAMS];
-    double sweep_seconds; /* of one sweep, measured; only asked for under a deadline */
+    double sweep_seconds; /* of one sweep, measured; only under a deadline */
     int64_t unit;         /* cells of work */
     int64_t rounds;
     double started; /* of the first round, on the clock and in work */
     int64_t started_work;
-    int64_t epoch, left;          /* rounds of the present epoch, and how many are to come */
+    int64_t epoch, left;          /* rounds of the present epoch, and of the remaining ones */
     double hot, cold;             /* temperatures of the epoch, */
     double round_hot, round_cold; /* and of the round */
 } search;
@@ -51,7 +51,7 @@ static void run_stream(const search *s, sf_stream *stream)
     sf_stream_run(stream, s->unit, s->budget->deadline, hot, cold);
 }
 
-/* Units are dealt out evenly, and the first of the bound's units does the work of all of them: so two
+/* Units are divided evenly, and the first of the bound's units does the work of all of them: so two
  * threads share a round in halves. */
 static void run_units(void *context, int part, int64_t first, int64_t end)
 {
@@ -73,7 +73,7 @@ static int64_t work_done(const search *s)
     return work;
 }
 
-/* Rounds that the rest of the budget allows, by what they took until now. */
+/* Rounds that the remaining budget allows, by the work of earlier ones. */
 static double rounds_to_come(const search *s)
 {
     const sf_budget *budget = s->budget;
@@ -90,7 +90,7 @@ static double rounds_to_come(const search *s)
     return fmin(by_work, by_time);
 }
 
-/* What is not known yet of the optimum. */
+/* The current gap to the lower bound. */
 static double gap_now(const search *s)
 {
     double bound = fmax(s->trial.bundle.bound, (double)s->found->bound);
@@ -156,7 +156,7 @@ static void adopt_read(search *s)
     }
 }
 
-/* Puts together what the units of a round found: answers for all, planes and points for the bundle. */
+/* Combines the results of a round's units: answers for all, planes and points for the bundle. */
 static void gather_streams(search *s)
 {
     sf_bundle *bundle = &s->trial.bundle;
@@ -217,7 +217,7 @@ static void run_search_round(search *s)
     sf_budget_report(s->budget, s->found->feasible, s->found->cost, s->found->bound);
 }
 
-/* What a unit of usage may cost: some of an answer's cost for all of the limit. */
+/* A first price of a unit of usage: the ratio of an answer's cost to the limit. */
 static double first_price(const search *s)
 {
     double limit = 1, cost = fabs(s->trial.read_value);
@@ -226,7 +226,7 @@ static double first_price(const search *s)
     return 3e-4 * (cost > 1 ? cost : 1) / limit;
 }
 
-/* Sweeps that a share of the rest of the budget pays for: at least one, at most so many. */
+/* Sweeps that a share of the remaining budget pays for: at least one, at most so many. */
 static int affordable_streams(const search *s, double share, int most)
 {
     const sf_budget *budget = s->budget;
@@ -277,7 +277,7 @@ static void start_streams(search *s)
     s->started_work = s->budget->work;
 }
 
-/* What the center knows, for a caller who goes on from here. */
+/* The center's results, for a caller who goes on from here. */
 static void tell_center(search *s)
 {
     sf_dual *dual = &s->trial.dual;

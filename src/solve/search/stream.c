@@ -10,8 +10,8 @@ enum {
     MOVES_AT_ONCE = 64, /* between looks at the clock and the temperature */
 };
 
-/* How prices follow usage; and the pressure, how many times the price being over the limit costs: it grows
- * fast while a point is over, so that no run ends there. */
+/* How prices follow usage; and the pressure, a factor of the price of usage above the limit: it
+ * grows fast while a point is over, so that no run ends there. */
 static const double price_up = 1.1, price_down = 0.995;
 static const double least_pressure = 2, pressure_up = 1.1, pressure_down = 0.98;
 
@@ -139,7 +139,7 @@ static bool within_limits(const sf_stream *stream)
     return true;
 }
 
-/* What a changed usage pays more for being over the limit. Leaves the change in stream->change. */
+/* The change of the price of usage above the limit. Leaves the change in stream->change. */
 static double change_of_price(sf_stream *stream)
 {
     const sf_watch *watch = &stream->watch;

@@ -1,14 +1,14 @@
 /* One stream of the search: simulated annealing by moves over trees, with prices for usage.
  *
- * The limit is not a wall. Being over it at a watched point costs a price per unit, and the prices follow
- * the usage, as a thermostat follows a temperature: up while a point is over its limit, slowly down while
- * it is not. A good price makes moves propose what fits; the averages of the prices are also good
- * multipliers for the bound. Every assignment that is within the limit at all watched points and cheaper
- * than the best is checked at all points; the point that fails is watched from then on.
+ * The limit is not a wall. Being over it at a watched point costs a price per unit, and the prices
+ * follow the usage, as a thermostat follows a temperature: up while a point is over its limit,
+ * slowly down while it is not. A good price makes moves propose assignments that fit; the averages
+ * of the prices are also good multipliers for the bound. Every assignment that is within the limit
+ * at all watched points and cheaper than the best is checked at all points; the point that fails is
+ * watched from then on.
  *
- * A stream allocates everything in init and touches nothing but itself when it runs, so streams run on any
- * thread, and what they find depends on their start and work alone.
- */
+ * A stream allocates everything in init and touches nothing but itself when it runs, so streams run
+ * on any thread, and their results depend on their start and work alone. */
 #ifndef SF_SOLVE_SEARCH_STREAM_H
 #define SF_SOLVE_SEARCH_STREAM_H
 
@@ -20,12 +20,12 @@ typedef struct sf_stream {
     sf_tree tree;
     sf_dice dice;
     double *price, *average; /* [watch.capacity], by slot */
-    double *pressure;   /* [watch.capacity]: being over the limit costs this many times the price */
-    uint32_t samples;   /* of prices in `average` */
-    double least_price; /* what the price of a point starts from */
-    double *unary;      /* [strategies]: cost and price */
-    uint32_t *choice;   /* [nnodes]: where it is */
-    int64_t cost;       /* of it, what is forbidden costing `forbidden` */
+    double *pressure;        /* [watch.capacity]: a factor of the price of usage above the limit */
+    uint32_t samples;        /* of prices in `average` */
+    double least_price;      /* the initial price of a point */
+    double *unary;           /* [strategies]: cost and price */
+    uint32_t *choice;        /* [nnodes]: where it is */
+    int64_t cost;            /* of it, forbidden choices costing `forbidden` */
     int64_t forbidden;
     int64_t *usage, *change; /* [watch.capacity], by slot */
     int64_t *profile;        /* [ntimes] */
@@ -35,14 +35,14 @@ typedef struct sf_stream {
     int64_t moves, work;
 } sf_stream;
 
-/* least_price: the price to begin with at a point that is over its limit. */
+/* least_price: the initial price of a point that is over its limit. */
 void sf_stream_init(sf_stream *stream, const sf_tables *tables, uint64_t seed, sf_arena *arena);
 
 /* Goes to an assignment, with prices[count] for the points of `watch`, which it then watches. */
 void sf_stream_start(sf_stream *stream, const uint32_t *choice, const sf_watch *watch,
                      const double *price);
 
-/* Tells it of an assignment that keeps to all rules. */
+/* Passes a feasible assignment. */
 void sf_stream_know(sf_stream *stream, const uint32_t *choice, int64_t cost);
 
 /* Works for `work` cells, or until the clock passes `deadline`, while the temperature, in units of cost,

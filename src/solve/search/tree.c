@@ -76,7 +76,7 @@ void sf_tree_grow(sf_tree *tree, uint32_t root, uint32_t size, sf_dice *dice)
     }
 }
 
-/* What each strategy of a node costs: itself, and the edges that leave the tree. */
+/* The cost of each strategy of a node: its own, and that of the edges that leave the tree. */
 static void start_value(sf_tree *tree, const double *unary, const uint32_t *choice, uint32_t v)
 {
     const sf_problem *problem = tree->tables->problem;

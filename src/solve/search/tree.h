@@ -42,8 +42,8 @@ const double *sf_tree_solve(sf_tree *tree, const double *unary, const uint32_t *
 /* Picks the strategies that go with one of the root. False when they are those that are chosen now. */
 bool sf_tree_pick(sf_tree *tree, uint32_t strategy, const uint32_t *choice);
 
-/* What taking the picked strategies adds to the cost, exactly, but for what is forbidden: that costs
- * `forbidden`. */
+/* The change of the cost by taking the picked strategies, exactly, but for forbidden ones: these
+ * cost `forbidden`. */
 int64_t sf_tree_change(const sf_tree *tree, const uint32_t *choice, int64_t forbidden);
 
 #endif

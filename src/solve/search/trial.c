@@ -99,9 +99,9 @@ void sf_trial_restart(sf_trial *trial)
     trial->read_value = sf_dual_value(&trial->dual, trial->read);
 }
 
-/* Prices of the streams are tried while that succeeds, and each time that it does not, the bundle has more
- * turns before they are tried again. After a failure the messages of the center are improved first, or
- * younger messages would make worse multipliers look better. */
+/* Prices of the streams are tried while that succeeds, and each time that it does not, the bundle
+ * has more rounds before the next try. After a failure the messages of the center are improved
+ * first, or younger messages would make worse multipliers look better. */
 void sf_trial_next(sf_trial *trial, const sf_stream *streams, int count, double little)
 {
     if (goes_on(trial, little))

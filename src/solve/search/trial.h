@@ -14,15 +14,15 @@ typedef struct sf_trial {
     sf_dual dual;
     sf_bundle bundle;
     int rounds;            /* with these multipliers */
-    double half, estimate; /* what they were worth in the middle and at the end of the last round */
+    double half, estimate; /* their bounds in the middle and at the end of the last round */
     uint32_t *read;        /* [nnodes]: the best assignment that was read off, improved */
-    double read_value;     /* what it costs at the present multipliers */
+    double read_value;     /* its cost at the present multipliers */
     bool read_is_new;      /* since the caller last reset this */
     uint32_t *scratch;     /* [nnodes] */
     double *messages;      /* of the dual, when its multipliers became the center */
     bool proposed;         /* the multipliers are prices of the streams */
     bool returned;         /* the multipliers are the center's, for better messages */
-    int wait, waited; /* turns of the bundle before prices are tried again; and the last time */
+    int wait, waited; /* rounds of the bundle before the next try of prices; and the last time */
 } sf_trial;
 
 void sf_trial_init(sf_trial *trial, const sf_tables *tables, sf_arena *arena);
@@ -37,7 +37,7 @@ bool sf_trial_judge(sf_trial *trial);
  * them and takes others. */
 void sf_trial_next(sf_trial *trial, const sf_stream *streams, int count, double little);
 
-/* Multipliers have been set: what was read off is worth something else now. */
+/* Multipliers have been set: the assignment that was read off has another value now. */
 void sf_trial_restart(sf_trial *trial);
 
 #endif

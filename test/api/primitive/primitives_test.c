@@ -1,4 +1,4 @@
-/* Primitives from C: what they find, the plans that come of them, and lists that run out of memory. */
+/* Primitives from C: the modules that they find, their plans, and lists that run out of memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +99,7 @@ static void test_memory(void **state)
         assert_true(status == SF_OK || status == SF_ENOMEM);
         assert_int_equal(sf_primitives_count(list), status == SF_OK ? 2 : 1);
     }
-    for (int i = 0; i < 200; i++) { /* what fails leaves nothing */
+    for (int i = 0; i < 200; i++) { /* a failure leaves no memory */
         sf_primitive wrong = {
             .size = sizeof wrong, .kind = SF_PRIMITIVE_SHARD, .module = "wte", .param = "none"};
         assert_int_equal(sf_primitives_add(list, &wrong, NULL, NULL), SF_EUSAGE);

@@ -11,7 +11,7 @@
 
 #define STEP "examples/gpt-micro.stablehlo.mlir"
 
-/* tanh(x), or what is the same: 2 / (1 + exp(-2 x)) - 1. */
+/* tanh(x), or an equal form: 2 / (1 + exp(-2 x)) - 1. */
 static sf_status sketch_tanh(bool otherwise, sf_sketch **out)
 {
     int x, n, number;
@@ -154,7 +154,7 @@ static sf_sketch *sketch_linear(bool backward, double scale)
     return s;
 }
 
-/* A module with gradients of its own; those that are wrong are found out. */
+/* A module with gradients of its own; wrong ones are detected. */
 static void test_gradients(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_gradients(void **state)
     }
 }
 
-/* Whichever allocation fails, the list can go on, and nothing is left behind. */
+/* Whichever allocation fails, the list can go on, and no memory is lost. */
 static void test_memory(void **state)
 {
     (void)state;

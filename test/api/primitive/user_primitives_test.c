@@ -1,4 +1,5 @@
-/* Primitives and kernels of users, from C: applied, verified on pieces, refused, and where memory runs out. */
+/* Primitives and kernels of users, from C: applied, verified on shards, refused, and without
+ * memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 #define STEP "examples/gpt-micro.stablehlo.mlir"
 
-/* Layer norm of x by bias and scale; `add` is what is wrong with it. */
+/* Layer norm of x by bias and scale; `add` is its error. */
 static void norm(const sf_kernel_tensor *const *in, const sf_kernel_tensor *const *out, float add)
 {
     const sf_tensor_type *type = in[0]->type;
@@ -126,7 +127,7 @@ static sf_status apply(sf_primitives *list, const char *kernel, sf_diag *diag, i
                                (double[]){0}, "s.lua", 5, diag, NULL, count);
 }
 
-/* What comes of a kernel on so many ranks, and whom that blames. */
+/* Verifies a kernel on so many ranks; `diag` names the culprit. */
 static sf_status verify(const char *kernel, int ranks, sf_diag *diag, int *culprit)
 {
     sf_graph *graph;
@@ -136,7 +137,7 @@ static sf_status verify(const char *kernel, int ranks, sf_diag *diag, int *culpr
     assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
     assert_int_equal(sf_primitives_new(graph, NULL, &list), SF_OK);
     assert_int_equal(apply(list, kernel, NULL, &count), SF_OK);
-    assert_int_equal(count, 2); /* a note with its name, and what it does */
+    assert_int_equal(count, 2); /* a note with its name, and its primitive */
     assert_string_equal(sf_primitives_text(list, 0), "layer_0.norm1: annotate primitive = call");
     sf_status status = sf_primitives_verify(
         list, &(sf_plan_spec){.size = sizeof(sf_plan_spec), .recipe = "dp", .ranks = ranks},

@@ -16,7 +16,7 @@ typedef struct count {
     int runs;
 } count;
 
-/* A triangle: data = 1, 2, 4 by turns = 1 .. data. */
+/* A triangle: data = 1, 2, 4 by micro-batches = 1 .. data. */
 static sf_status apply(void *context, sf_settings *settings, sf_primitives *list, sf_diag *diag)
 {
     static const char *const recipes[] = {"dp", "zero1"};
@@ -81,7 +81,8 @@ static void test_tunes(void **state)
         .size = sizeof options, .cluster = both->cluster, .algorithm = "exhaustive"};
     assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_OK);
     assert_int_equal(report->points,
-                     6); /* of data=1, one number of turns; of data=2, two; by two recipes */
+                     /* of data=1, one number of micro-batches; of data=2, two; by two recipes */
+                     6);
     assert_int_equal(report->nvariables, 3);
     assert_string_equal(report->variables[1], "turns");
     assert_int_equal(report->ntrials, 6);
@@ -98,7 +99,7 @@ static void test_tunes(void **state)
     assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_EUSAGE);
 }
 
-/* Whichever allocation fails, nothing is left behind. */
+/* Whichever allocation fails, no memory is lost. */
 static void test_memory(void **state)
 {
     const opened *both = *state;

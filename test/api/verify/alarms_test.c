@@ -1,8 +1,8 @@
-/* How often verifying is wrong: alarms over splits that are right, and mistakes that it does not find, of steps that are
- * not continuous (test/data/jump, made by zoo/make) and of some that are.
+/* Error rates of verification: false alarms over correct splits, and undetected mistakes, of steps
+ * that are not continuous (test/data/jump, made by zoo/make) and of some that are.
  *
- * Takes a part of all of it, unless the first argument is --all; a second one is a part of the names of the steps to take. Prints
- * both rates. */
+ * Takes a part of all of it, unless the first argument is --all; a second one is a part of the
+ * names of the steps to take. Prints both rates. */
 #include "sheaf/sheaf.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 static bool all;
 static const char *only = "";
 
-/* A step, and what to try. */
+/* A step, and its variants. */
 static const struct step {
     const char *file;
     const char *
@@ -232,7 +232,7 @@ static void test_mistakes(void **state)
                       narrow ? 16 : 32, missed[narrow], made[narrow], rates[narrow].unused);
     assert_true(*only || made[0] >= (all ? 300 : test_short() ? 5 : 15));
     assert_int_equal(missed[0], 0);
-    /* In 16 bits some do less to a step than rounding does: that cannot be told. */
+    /* In 16 bits some change a step less than rounding does: these cannot be detected. */
     assert_true(50 * missed[1] <= made[1]);
 }
 

@@ -25,7 +25,7 @@ static sf_graph *load(const char *text)
     return graph;
 }
 
-/* A step of one result, its values, and what noise does to them. */
+/* A step of one result, its values, and the effect of noise on them. */
 typedef struct trial {
     sf_graph *graph;
     sf_arena arena;
@@ -208,7 +208,7 @@ static void test_finds_jumps(void **state)
     close_trial(&t);
 }
 
-/* Comparing, with a spread that is made up. */
+/* Comparing, with made-up deviations. */
 
 enum { ELEMENTS = 64 };
 
@@ -218,7 +218,7 @@ static const char weights[] =
 
 typedef struct made_up {
     const char *name;
-    int unstable; /* so many elements, from the first on, have a spread of 0.5 */
+    int unstable; /* how many elements, from the first on, have a deviation of 0.5 */
     int wrong;    /* so many elements, */
     int from;     /* from this one on, are */
     double by;    /* too large by this */

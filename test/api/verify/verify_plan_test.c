@@ -1,5 +1,5 @@
-/* sf_verify_plan: a good plan passes, a split run that computes something else is found out, and where it
- * was wrong is told. */
+/* sf_verify_plan: a good plan passes; a split run that computes another result is detected, and its
+ * place is reported. */
 #include "sheaf/sheaf.h"
 
 #include <setjmp.h>
@@ -74,8 +74,8 @@ static void test_passes(void **state)
     sf_graph_free(graph);
 }
 
-/* The unsplit run has another learning rate, decay of a moment, epsilon of Adam: as if the split one
- * were wrong in that. */
+/* The unsplit run has another learning rate, decay of a moment, epsilon of Adam: as if the split
+ * one had that error. */
 static void test_finds_wrong_runs(void **state)
 {
     (void)state;
@@ -151,7 +151,8 @@ static void test_shrinks(void **state)
         .size = sizeof options, .steps = 2, .shrunk = true, .init = "normal:3"};
     sf_verify_report *report;
     assert_int_equal(sf_verify_plan(small, small_plan, &options, NULL, &report), SF_OK);
-    /* Such weights make it badly conditioned: much of it is unstable, and that is told. */
+    /* Such weights make it badly conditioned: much of it is unstable, and the report has the
+     * count. */
     int64_t unstable = 0;
     for (int i = 0; i < report->nresults; i++)
         unstable += report->results[i]->unstable;

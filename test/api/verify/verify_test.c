@@ -1,5 +1,5 @@
-/* sf_verify: what it must find, what it must let pass, and that it survives without memory. The files
- * are those of a small training step with JAX's own results. */
+/* sf_verify: mistakes that it must find, differences that it must allow, and failures of memory.
+ * The files are those of a small training step with JAX's own results. */
 #include "sheaf/sheaf.h"
 
 #include <setjmp.h>
@@ -98,7 +98,7 @@ static void test_finds_changes(void **state)
         sf_status status;
         int result;
     } cases[] = {
-        {"out.0", 3, 0.0003, SF_OK, -1},         /* key bias: within what an update can do */
+        {"out.0", 3, 0.0003, SF_OK, -1},         /* key bias: within the size of an update */
         {"out.0", 3, 0.01, SF_EMISMATCH, 0},     /* and beyond */
         {"out.4", 3, 1e-6, SF_EMISMATCH, 4},     /* query bias: its gradient is not zero */
         {"out.1", 7, 1e-3, SF_EMISMATCH, 1},     /* a kernel */

@@ -1,5 +1,6 @@
-/* The cache keeps to its limit: what was used last stays, whoever removes what while others read and write. What is damaged there
- * is not there: it is neither read nor loaded, whatever a crash, a disk or another user has made of it. */
+/* The cache keeps to its limit: the last used files stay, whoever removes which while others read
+ * and write. A damaged file counts as missing: it is neither read nor loaded, whatever a crash, a
+ * disk or another user has done to it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -157,7 +158,8 @@ static void put_bytes(const char *path, const char *bytes, size_t size)
     close(file);
 }
 
-/* Every way to cut a file off, every bit flipped, bytes behind it, another's name; after each it can be made again. */
+/* Every truncation of a file, every flipped bit, bytes after it, another's name; after each it can
+ * be written once more. */
 static void test_damaged_is_not_there(void **state)
 {
     static const char content[] = "what was compiled";
@@ -223,7 +225,7 @@ static void test_reads_files_alone(void **state)
     assert_int_equal(count_entries(), 0);
 }
 
-/* A disk that is full half way through: nothing is there, and nothing is left behind. */
+/* A disk that is full half way through: no file is there, and none is left. */
 static void test_full_disk(void **state)
 {
     static char data[100000];
@@ -371,7 +373,8 @@ static void find_object(char *path, size_t size)
     path[strcspn(path, "\n")] = 0;
 }
 
-/* Objects that are cut off at any page, or have a hole, are compiled again: to load them is to die. */
+/* Objects that are truncated at any page, or have a hole, are compiled once more: loading them
+ * crashes. */
 static void test_damaged_objects(void **state)
 {
     enum { PAGE = 4096 };
@@ -398,7 +401,8 @@ static void test_damaged_objects(void **state)
     sf_cache_trim(0);
 }
 
-/* What was killed while it compiled leaves a folder. It is removed, but never under one that is at work. */
+/* A process that was killed while it compiled leaves a folder. It is removed, but never that of a
+ * live process. */
 static void test_killed_while_compiling(void **state)
 {
     char compiler[SF_PATH_SIZE], begun[SF_PATH_SIZE], script[2 * SF_PATH_SIZE];

@@ -1,5 +1,6 @@
-/* Steps in turns: what they compute is what they compute at once, whatever their loss is divided by; sums that are wanted
- * early come before the loop; and what is no sum over the batch is refused by the op that says so. */
+/* Micro-batched steps: they compute the same as the whole batch, whatever their loss is divided by;
+ * early sums come before the loop; and a loss that does not decompose over the batch is refused by
+ * the op that mixes samples. */
 #include "local/time/microbatches.h"
 
 #include <math.h>
@@ -19,8 +20,8 @@
 #include "op/op.h"
 #include "support/plans.h"
 
-/* A step is the beginning, its own lines, and an end: w is trained, x is the batch, of 16 rows. The lines make %loss and
- * %g, the gradient of w, and may use the sum %s of what stands in %p. */
+/* A step is the beginning, its own lines, and an end: w is trained, x is the batch, of 16 rows. The
+ * lines make %loss and %g, the gradient of w, and may use the sum %s of the rows of %p. */
 #define HEAD                                                                                       \
     "func.func @main(%w: tensor<8x4xf32>, %x: tensor<16x8xf32>, %m: tensor<16xf32>, "              \
     "%ids: tensor<16xi32>) -> (tensor<8x4xf32>, tensor<f32>"
@@ -50,7 +51,7 @@
 
 typedef struct turned_case {
     const char *name, *text;
-    int loops; /* of the step in turns */
+    int loops; /* of the micro-batched step */
 } turned_case;
 
 static const turned_case cases[] = {
@@ -66,7 +67,7 @@ static const turned_case cases[] = {
      HEAD BODY SUM("s", "p") ALL(
          "a", "s") "  %loss = stablehlo.multiply %s, %s : tensor<f32>\n" GRADIENT("a") UPDATE TAIL,
      2},
-    /* One pass over all rows puts side by side what a little work on all of them at once goes on from. */
+    /* One pass over all rows concatenates the operands of a little work on all of them. */
     {"how far each is from the mean, by the deviation: a norm over little",
      HEAD BODY SUM("s", "p") ALL("a", "s") EACH("subtract", "c", "p", "a") EACH(
          "multiply", "v", "c", "c") SUM("vs", "v") ALL("va", "vs") EACH("divide", "h", "c", "va")
@@ -209,7 +210,8 @@ static int count_loops(const sf_graph *graph)
     return count;
 }
 
-/* A sum whose start is not known where it is lowered runs by itself, and not in one loop with what it sums. */
+/* A sum whose initial value is not known when it is lowered runs by itself, and not in one loop
+ * with its operands. */
 static void expect_known_starts(const char *name, const sf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->nnodes; i++) {
@@ -232,7 +234,8 @@ static void test_turns_compute_the_step(void **state)
             sf_local *local = test_local(graph, plan, 0);
             if (count_loops(local->graph) != cases[c].loops)
                 fail_msg("%s: %d loops", cases[c].name, count_loops(local->graph));
-            if (!strstr(cases[c].text, "init: %five")) /* that counts in one of the turns alone */
+            /* that counts in one of the micro-batches alone */
+            if (!strstr(cases[c].text, "init: %five"))
                 expect_known_starts(cases[c].name, local->graph);
             assert_int_equal(sf_check_local(local, NULL), SF_OK);
             sf_tensor *ours = evaluate(local->graph, arguments);
@@ -247,7 +250,8 @@ static void test_turns_compute_the_step(void **state)
         }
 }
 
-/* So do turns whose batch is split over ranks: sums, rows side by side, and the largest of all. */
+/* So are micro-batches that are split over ranks: sums, concatenated rows, and the largest of
+ * all. */
 static void test_turns_of_ranks_are_checked(void **state)
 {
     (void)state;
@@ -265,7 +269,8 @@ static void test_turns_of_ranks_are_checked(void **state)
         }
 }
 
-/* Every micro step that is a sum over its batch, in turns that its ranks have room for, is checked rank by rank. */
+/* Every micro step whose loss decomposes over the batch, in micro-batches that its ranks can split,
+ * is checked rank by rank. */
 static void test_micro_steps_are_checked(void **state)
 {
     (void)state;
@@ -316,7 +321,7 @@ static void test_what_is_no_sum_is_refused(void **state)
                    "(tensor<16x16xf32>, tensor<16x4xf32>) -> tensor<16x4xf32>\n" GRADIENT("b")
                        UPDATE TAIL,
                    2, "dot_general reads dot_general of the whole batch");
-    /* A norm over the batch behind a product of what such a norm made. */
+    /* A norm over the batch after a product of such a norm's result. */
     expect_refused(
         HEAD BODY SUM("s", "p") ALL("a", "s")
             EACH("subtract", "c", "p",
@@ -348,7 +353,7 @@ static void test_sums_are_wide(void **state)
     sf_graph_free(graph);
 }
 
-/* Gradients that are wanted in pieces are held in pieces. */
+/* Gradients that are wanted in shards are kept in shards. */
 static void test_sums_in_pieces(void **state)
 {
     (void)state;

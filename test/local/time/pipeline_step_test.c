@@ -1,6 +1,6 @@
-/* Steps of the groups of a pipeline: together they compute the step, under every schedule; what one sends, the other
- * receives, and whatever is wrong about that is found; state stands in one group; and what is added up over turns is sent
- * once. */
+/* Steps of pipeline ranks: together they compute the step, under every schedule; each send has its
+ * receive, and any mismatch is found; state is on one pipeline rank; and sums over micro-batches
+ * are sent once. */
 #include "local/time/pipeline_step.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static const char *const schedules[] = {"gpipe", "1f1b",    "interleaved:2", "zb
                                         "zb-v",  "chimera", "dualpipe"};
 enum { SCHEDULES = sizeof schedules / sizeof *schedules, MOST_GROUPS = 8 };
 
-/* A step, its arguments, and what one device makes of them. */
+/* A step, its arguments, and its results on one device. */
 typedef struct step {
     char name[100];
     sf_graph *graph;
@@ -82,7 +82,7 @@ static void compare(void *context, int rank, uint32_t result, const sf_tensor *j
     }
 }
 
-/* NULL where the schedule does not run so many stages or turns, with the reason. */
+/* NULL if the schedule does not run so many stages or micro-batches, with the reason. */
 static sf_plan *pin(const sf_graph *graph, const sf_plan_spec *options, char reason[300])
 {
     sf_diag *diag = sf_diag_new();
@@ -117,7 +117,8 @@ static void check_runs(step *s, const sf_plan *plan)
     sf_diag_free(diag);
 }
 
-/* Runs the step in that many stages under every schedule and number of turns; returns how many suited. */
+/* Runs the step in that many stages under every schedule and number of micro-batches; returns how
+ * many suited. */
 static int check_schedules(step *s, const char *what, const sf_plan_spec *like)
 {
     static const int stages[] = {2, 4, 8}, microbatches[] = {1, 2, 4, 8};
@@ -156,7 +157,7 @@ static void test_schedules_compute_the_step(void **state)
     }
 }
 
-/* What is reported of each example, and of all, whoever has run its turn. */
+/* Reports of each example, and of all, from any pipeline rank. */
 static void test_reports(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void test_needs_of_all_turns(void **state)
     }
 }
 
-/* What is computed again is so in its own stage. */
+/* Recomputed nodes are in their own stage. */
 static void test_with_recompute(void **state)
 {
     (void)state;
@@ -278,12 +279,13 @@ static int count_messages(const sf_local *local, sf_opcode code, int64_t element
     return count;
 }
 
-/* Weights of two stages go to the other once, and their gradient comes back once, whatever the number of turns. */
+/* Weights of two stages go to the other once, and their gradient comes back once, whatever the
+ * number of micro-batches. */
 static void test_sums_are_sent_once(void **state)
 {
     (void)state;
     for (int microbatches = 1; microbatches <= 16; microbatches *= 2) {
-        enum { WIDTH = 6, BATCH = 32 }; /* no turn is as large as weights are */
+        enum { WIDTH = 6, BATCH = 32 }; /* no micro-batch is as large as the weights */
         groups g = open_groups(test_chain(8, BATCH, WIDTH, true),
                                &(sf_plan_spec){.size = sizeof(sf_plan_spec),
                                                .stages = "4",
@@ -303,8 +305,9 @@ static void test_sums_are_sent_once(void **state)
     }
 }
 
-/* By gpipe, what the backward pass needs of all turns is there between the two; else, and where the forward pass needs it, each
- * turn goes through the stages once more, up to where that is made. */
+/* Under gpipe, values of all micro-batches that the backward pass needs are made between the two;
+ * else, and if the forward pass needs them, each micro-batch goes through the stages once more, up
+ * to their maker. */
 static void test_surveys(void **state)
 {
     (void)state;
@@ -372,7 +375,7 @@ static void set_attr(sf_node *node, int slot, int64_t value, sf_pool *pool, sf_a
     node->attrs = attrs;
 }
 
-/* Makes the mutation, asks, and takes it back. -1: there is no such mutant. */
+/* Makes the mutation, runs the check, and undoes it. -1: there is no such mutant. */
 static int try_mutant(const groups *g, sf_local *local, uint32_t place, mutation kind)
 {
     sf_graph *graph = local->graph;
@@ -588,8 +591,8 @@ static void test_spoiled_models(void **state)
     }
 }
 
-/* A decoder, an encoder and a decoder with tied embeddings, skips over stages, and what is no chain at all: ranks as
- * threads make the losses and the state of one device. */
+/* A decoder, an encoder and a decoder with tied embeddings, skips over stages, and a graph that is
+ * no chain: ranks as threads make the losses and the state of one device. */
 static void test_models(void **state)
 {
     (void)state;

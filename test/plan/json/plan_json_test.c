@@ -1,5 +1,5 @@
-/* The plan as a file: what is written is read back as the same plan; another step's, a broken or a
- * doctored file is refused, and the message says where. */
+/* The plan as a file: a written plan reads back as the same plan; another step's, a broken or a
+ * doctored file is refused, and the message has the place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void check_same(const sf_graph *graph, const sf_plan *a, const sf_plan *b
     assert_memory_equal(a->pinned, b->pinned, graph->nvalues * sizeof *a->pinned);
 }
 
-/* What a search would have written into a plan. */
+/* Fields that a search writes into a plan. */
 static sf_alternative alternatives[] = {{"search", "data=2,model=2", 0.1, 1000, true, true},
                                         {"zero3", "data=4", 1.25e-3, INT64_MAX, false, false}};
 static sf_prediction prediction = {.step = "step.mlir",
@@ -112,7 +112,7 @@ static void test_round_trip(void **state)
     assert_true(plans > 60);
 }
 
-/* The text with the first `from` behind `after` replaced. */
+/* The text with the first `from` after `after` replaced. */
 static void replaced(const char *text, const char *after, const char *from, const char *to,
                      sf_buf *out)
 {
@@ -163,7 +163,7 @@ static const struct {
     {"\"nodes\": [\n", "[S(0)]", "[S(0)At(0)]", "At is said of arguments alone"},
 };
 
-/* The place in the file, but for what is about all of it. */
+/* The place in the file, but for errors about all of it. */
 static void check_refused(const sf_graph *graph, const char *text, size_t length, const char *says)
 {
     test_refusal refusal;
@@ -200,8 +200,8 @@ static void test_refusals(void **state)
     sf_graph_free(other);
 }
 
-/* Places of arguments follow from the pipeline, and what is said of them is dropped: it then has to fit over all ranks. Rows
- * that are dealt out are nothing that a node may have. */
+/* Places of arguments follow from the pipeline, and those in the file are dropped: the rest has to
+ * fit over all ranks. A node may not have an uneven partition. */
 static void test_places(void **state)
 {
     static const char step[] = "func.func public @main(%w: tensor<3x4xf32> loc(\"params/w\")) -> "

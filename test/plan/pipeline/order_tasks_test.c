@@ -24,7 +24,7 @@ typedef struct setting {
 } setting;
 
 typedef struct times_of {
-    int64_t f, b, w, shared; /* what a shared stage takes, forward; backward twice of that */
+    int64_t f, b, w, shared; /* time of a shared stage, forward; backward twice of that */
 } times_of;
 
 static setting set(const char *name, uint32_t p, uint32_t m, times_of of, sf_arena *arena)
@@ -63,7 +63,7 @@ static setting set(const char *name, uint32_t p, uint32_t m, times_of of, sf_are
     return it;
 }
 
-/* Told nothing but hosts, costs and the memory that the named schedule holds. */
+/* Given only hosts, costs and the memory that the named schedule holds. */
 static void test_the_search_is_as_good_as_named_schedules_on_their_own(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void test_the_search_is_as_good_as_named_schedules_on_their_own(void **st
         const char *name;
         uint32_t p, m;
         times_of of;
-        int64_t more; /* than what it takes, in percent */
+        int64_t more; /* than its time, in percent */
     } table[] = {
         {"gpipe", 4, 8, {1, 1, 1, 0}, 0},         {"1f1b", 2, 8, {1, 1, 1, 0}, 0},
         {"1f1b", 4, 8, {1, 1, 1, 0}, 0},          {"1f1b", 4, 16, {2, 3, 2, 0}, 0},
@@ -110,8 +110,8 @@ static void test_the_search_is_as_good_as_named_schedules_on_their_own(void **st
     }
 }
 
-/* nnScaler, section 8.1. A table of embeddings in the first and the last stage makes those slow; cut over all groups it does not.
- * What it takes together is the same. */
+/* nnScaler, section 8.1. A table of embeddings in the first and the last stage makes those slow;
+ * split over all pipeline ranks it does not. Its total time is the same. */
 static void test_interlaced_beats_1f1b_where_a_table_is_large(void **state)
 {
     (void)state;
@@ -133,7 +133,8 @@ static void test_interlaced_beats_1f1b_where_a_table_is_large(void **state)
     }
 }
 
-/* As above, section 4.2: three forward passes of a turn, one after another, as 1f1b takes them when they are one stage a group. */
+/* As above, section 4.2: three forward passes of a micro-batch, one after another, as in 1f1b when
+ * they are one stage per pipeline rank. */
 static void test_3f1b_beats_one_turn_after_another(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void test_3f1b_beats_one_turn_after_another(void **state)
         setting it = set("3f1b", p, 4 * p, (times_of){1, 1, 1, 0}, &arena);
         sf_stage_task(*fixed)[2] = sf_arena_array(&arena, 4 * p - 1, sizeof *fixed);
         for (uint32_t i = 0; i + 1 < 4 * p;
-             i++) { /* pass 1 of a turn behind pass 3 of the one before */
+             i++) { /* pass 1 of a micro-batch after pass 3 of the one before */
             fixed[i][0] = (sf_stage_task){2 * p, i, SF_PASS_FORWARD};
             fixed[i][1] = (sf_stage_task){0, i + 1, SF_PASS_FORWARD};
         }
@@ -161,8 +162,9 @@ static void test_3f1b_beats_one_turn_after_another(void **state)
     }
 }
 
-/* By what stages take and keep, with nobody told of 3f1b: inputs of all passes, which the first stage of all keeps until their gradient
- * comes, cost it no time, and the stages of the last pass hold as many turns as there are groups. */
+/* By times and memory of stages, without 3f1b: inputs of all passes, which the first stage of all
+ * keeps until their gradient comes, cost it no time, and the stages of the last pass hold as many
+ * micro-batches as there are pipeline ranks. */
 static void test_an_order_of_passes_by_what_they_keep(void **state)
 {
     (void)state;
@@ -198,7 +200,7 @@ static void test_an_order_of_passes_by_what_they_keep(void **state)
     }
 }
 
-/* What is fixed stays, also where it costs time; what contradicts itself is refused. */
+/* Fixed orders stay, also if that costs time; contradictions are refused. */
 static void test_what_is_fixed_stays(void **state)
 {
     (void)state;

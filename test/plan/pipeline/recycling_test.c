@@ -1,4 +1,5 @@
-/* Forward passes through the same layers: they are recognised, cut alike, and refused where their gradients are not of the last. */
+/* Forward passes through the same layers: they are recognised, cut alike, and refused if their
+ * gradients are not of the last. */
 #include "plan/pipeline/recycling.h"
 
 #include <setjmp.h>
@@ -20,7 +21,8 @@ static void test_rounds_are_recognised(void **state)
         sf_arena arena = {0};
         sf_graph *graph = test_step(test_steps[i]);
         uint32_t *of, rounds = sf_find_rounds(graph, &arena, &of);
-        /* slices of a stack of weights are those of the stack: what sf_cut_rounds tells apart */
+        /* slices of a stack of weights are those of the stack: the distinction that sf_cut_rounds
+         * makes */
         uint32_t expected =
             strstr(test_steps[i], "evoformer") || strstr(test_steps[i], "scan") ? 3 : 1;
         if (rounds != expected)
@@ -106,7 +108,7 @@ static void test_what_are_no_rounds_is_refused(void **state)
     }
 }
 
-/* The pipeline of a micro step, in 4 turns. */
+/* The pipeline of a micro step, in 4 micro-batches. */
 static sf_pipeline pipeline_of(const sf_graph *graph, const char *stages, const char *schedule,
                                sf_arena *arena)
 {
@@ -145,7 +147,8 @@ static void test_an_order_is_found_for_them(void **state)
     }
 }
 
-/* What earlier rounds take counts where their weights are: stages of all rounds together take about the same. */
+/* Times of earlier rounds count where their weights are: stages of all rounds together take about
+ * the same. */
 static void test_all_rounds_count(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Schedules: those with names take what their closed forms say, in time and in memory; text goes there and back; and any
+/* Schedules: named ones have the time and memory of their closed forms; text reads back; and any
  * change to a schedule is refused or runs to its end. */
 #include "plan/pipeline/schedules.h"
 
@@ -15,7 +15,8 @@
 #include "base/mem.h"
 #include "solve/search/dice.h"
 
-/* Equal stages: what the passes of one group take in one turn, and a unit of memory for each. */
+/* Equal stages: the times of a pipeline rank's passes in one micro-batch, and a unit of memory for
+ * each. */
 typedef struct even {
     int64_t f, b, w;
 } even;
@@ -115,7 +116,7 @@ static void test_bubbles_are_those_of_the_closed_forms(void **state)
             }
 }
 
-/* What each group holds at most, in activations of one stage of a group. */
+/* The most that each pipeline rank holds, in activations of one of its stages. */
 static void check_peaks(const char *name, uint32_t p, uint32_t m,
                         int64_t (*expected)(uint32_t, uint32_t, uint32_t))
 {
@@ -161,7 +162,8 @@ static void test_activations_in_flight_are_those_of_the_closed_forms(void **stat
         }
 }
 
-/* Each group from the start of its first task to the end of its last one: how long it is idle, at most. */
+/* Each pipeline rank from the start of its first task to the end of its last one: its idle time, at
+ * most. */
 static int64_t most_idle(const sf_schedule *schedule, const sf_pipe_jobs *jobs,
                          const sf_times *times)
 {
@@ -194,7 +196,8 @@ static void test_no_group_of_zb_v_is_idle_between_its_tasks(void **state)
         }
 }
 
-/* Schedules that are found: what they take of F = 1, B = 2 (a shared stage half of that), and hold, at most. */
+/* Schedules of the search: their time for F = 1, B = 2 (a shared stage half of that), and memory,
+ * at most. */
 typedef struct found {
     const char *name;
     uint32_t p, m;

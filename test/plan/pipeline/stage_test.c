@@ -1,4 +1,5 @@
-/* Stages of whole steps: whatever is said of the forward pass, the rest keeps the rules, and what is wrong is found. */
+/* Stages of whole steps: for any stages of the forward pass, the other nodes keep the rules, and
+ * errors are found. */
 #include "plan/pipeline/stage.h"
 
 #include <setjmp.h>
@@ -59,7 +60,7 @@ static uint32_t *cut_evenly(const sf_graph *graph, uint32_t count, sf_arena *are
     return said;
 }
 
-/* Any stages that follow on those of what a node reads, some left unsaid. */
+/* Any stages no earlier than those of a node's operands, some unset. */
 static uint32_t *draw_stages(const sf_graph *graph, uint32_t count, test_random *random,
                              sf_arena *arena)
 {
@@ -129,7 +130,7 @@ static void check_parts(const sf_graph *graph, const sf_stages *stages, sf_arena
     assert_int_equal(ran, graph->top->nnodes);
 }
 
-/* What is said is what comes out, and nothing reads what a later stage makes, or an earlier one. */
+/* Given stages are kept, and no node reads the result of a later stage, or an earlier one. */
 static void check_rules(const char *name, const sf_graph *graph)
 {
     test_random random = {.key = 7};
@@ -161,14 +162,15 @@ static void test_steps_keep_the_rules(void **state)
     each_step(check_rules);
 }
 
-/* Wrong stages are found */
+/* Invalid stages are found */
 
 static bool is_refused(const sf_graph *graph, const sf_stages *stages)
 {
     return test_check_stages(graph, stages, NULL, NULL) == SF_EMISMATCH;
 }
 
-/* Whether another node of that phase reads what the node makes, in the same stage and in every turn. */
+/* Whether another node of that phase reads the node's results, in the same stage and in every
+ * micro-batch. */
 static bool is_read_beside(const sf_graph *graph, const sf_stages *stages, const sf_uses *uses,
                            const sf_node *node)
 {
@@ -181,7 +183,7 @@ static bool is_read_beside(const sf_graph *graph, const sf_stages *stages, const
     return false;
 }
 
-/* Each node in turn goes to where its readers cannot have it from. */
+/* Each node is moved to where its readers cannot have it from. */
 static void check_mistakes(const char *name, const sf_graph *graph)
 {
     sf_arena arena = {0};
@@ -266,7 +268,7 @@ static void test_tied_weights_have_one_owner(void **state)
     }
 }
 
-/* Nothing that is large moves in updates: what mixes stages is numbers. */
+/* Updates send nothing large: only numbers cross stages. */
 static void test_updates_send_little(void **state)
 {
     (void)state;

@@ -105,7 +105,7 @@ static int64_t row_in_whole(const sf_row_split *splits, sf_unstacked_of of, int6
     return at;
 }
 
-/* How far the part is from what the whole has in its rows; it is copied from there first, if wanted. */
+/* The difference of the part to the rows of the whole; it is copied from there first, if wanted. */
 static double look_at(const sf_tensor *part, const sf_tensor *whole, const sf_row_split *splits,
                       sf_unstacked_of of, bool copies)
 {
@@ -197,7 +197,8 @@ static void test_scanned_steps(void **state)
     }
 }
 
-/* Nothing that mixes rows is a stack, nor what the forward pass does not take by rows. */
+/* A tensor on which an op mixes rows is no stack, nor one that the forward pass does not take by
+ * rows. */
 static void test_others_are_none(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Along what batches are split: plain ones, and those that a step works on in turns. */
+/* Dimensions along which batches are split: plain ones, and those of a step with micro-batches of
+ * its own. */
 #include "plan/recipe/batch_dimension.h"
 
 #include <setjmp.h>
@@ -19,7 +20,7 @@
 /* How the batch, 16 rows of 8, comes to the products. */
 typedef enum manner { PLAIN, RESHAPED, SLICED, GIVEN } manner;
 
-/* One turn of the step: rows of the batch times w, squared and summed. */
+/* One micro-batch of the step: rows of the batch times w, squared and summed. */
 static void put_turn(sf_buf *out, int microbatch, int rows)
 {
     sf_buf_printf(out,
@@ -126,8 +127,8 @@ static void test_shares(void **state)
     }
 }
 
-/* What is handed in beside the batch: features, and one row for all, have none of the batch's rows; what is reshaped to them
- * has. Of those that have none, data parallelism splits nothing. */
+/* Inputs beside the batch: features, and one row for all, have none of the batch's rows; values
+ * that are reshaped to them have. Data parallelism does not split tensors without rows. */
 static void test_rows(void **state)
 {
     (void)state;
@@ -171,7 +172,8 @@ static void test_rows(void **state)
     sf_graph_free(graph);
 }
 
-/* However the batch comes, data parallelism splits every product: what is left is sums of partial gradients. */
+/* However the batch comes, data parallelism splits every product: only sums of partial gradients
+ * remain. */
 static void test_nothing_is_repeated(void **state)
 {
     (void)state;

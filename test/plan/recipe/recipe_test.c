@@ -1,5 +1,5 @@
-/* Recipes: the number and kind of collectives of a step, against what is known of each; those that do not
- * apply say why; the same plan comes out every time. */
+/* Recipes: the number and kind of collectives of a step, against known ones; those that do not
+ * apply give the reason; the same plan comes out every time. */
 #include "plan/recipe/recipe.h"
 
 #include <setjmp.h>
@@ -140,7 +140,7 @@ static void test_megatron(void **state)
     }
 }
 
-/* What is moved in a phase: no tensor twice. */
+/* Reshards in a phase: no tensor twice. */
 static void check_once(const sf_graph *graph, const sf_plan *plan, sf_opcode code)
 {
     sf_local *local = test_local(graph, plan, 0);
@@ -154,7 +154,7 @@ static void check_once(const sf_graph *graph, const sf_plan *plan, sf_opcode cod
     sf_local_free(local);
 }
 
-/* State in pieces: each gradient is reduced to its piece, each new parameter gathered. */
+/* Sharded state: each gradient is reduced to its shard, each new parameter gathered. */
 static void test_zero(void **state)
 {
     (void)state;
@@ -291,7 +291,7 @@ static void test_other_names(void **state)
     static const struct {
         const char *name, *same;
         int ranks;
-        const char *recipe; /* what the plan says */
+        const char *recipe; /* the plan's description */
     } rows[] = {
         {"ddp", "dp", 4, "dp"},
         {"fsdp", "zero3", 2, "zero3"},
@@ -321,7 +321,7 @@ static void test_other_names(void **state)
     sf_graph_free(graph);
 }
 
-/* One recipe after another on one graph, and again on another copy of it. */
+/* One recipe after another on one graph, and then on another copy of it. */
 static void test_determinism(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Spaces: what is said piece by piece becomes a plan that computes the step; what cannot be is refused with its reason; orders are
- * kept, whichever are said, and what goes in a circle is told with its tasks. */
+/* Spaces: their primitives become a plan that computes the step; impossible ones are refused with
+ * the reason; orders are kept, and a cycle is reported with its tasks. */
 #include "plan/space/space.h"
 
 #include <inttypes.h>
@@ -19,10 +19,11 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* A space in words, things apart by ';':
+/* A space as text, its primitives separated by ';':
  *
  *     recipe NAME     schedule NAME
- *     trans OPS HOW PARTS (space|time)     assign OPS TURN DEVICE...     order OPS PASS TURN ROUND OPS PASS TURN ROUND
+ *     trans OPS HOW PARTS (space|time)     assign OPS TURN DEVICE...     order OPS PASS TURN ROUND
+ *                                          OPS PASS TURN ROUND
  *
  * OPS - is all, TURN * is every, PASS is F, B or W. */
 typedef struct words {
@@ -189,13 +190,13 @@ static void test_what_is_said_computes_the_step(void **state)
           "recipe megatron"},
          "pipe=2,model=2",
          2},
-        /* as chimera has it: turns go down and up */
+        /* as in chimera: micro-batches go down and up */
         {{"gpt-micro", 2,
           "trans - batch 2 time; assign layer_0 0 0; assign layer_1 0 1; assign layer_0 1 1; "
           "assign layer_1 1 0"},
          "pipe=2",
          2},
-        /* turns in any order, and all forward before all backward */
+        /* micro-batches in any order, and all forward before all backward */
         {{"gpt-micro", 2,
           "trans - batch 4 time; assign layer_0 * 0; assign layer_1 * 1; order layer_0 F 3 0 "
           "layer_0 F 0 0; order layer_1 F 2 0 layer_1 F 1 0"},
@@ -212,7 +213,7 @@ static void test_what_is_said_computes_the_step(void **state)
           "layer_1 W 0 0"},
          "pipe=2",
          2},
-        /* one device, two pieces with an order of their own */
+        /* one device, two parts with an order of their own */
         {{"gpt-micro", 1,
           "trans - batch 2 time; order layer_1 F * 0 layer_1/mlp B * 0; order layer_0 F 1 0 "
           "layer_1 B 0 0"},

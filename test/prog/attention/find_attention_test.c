@@ -1,5 +1,5 @@
-/* Attention is found in whatever spelling, forward and backward, and only where it is attention; what the kernels of the engines
- * make of it is what the oracle makes of the text. */
+/* Attention is found in any spelling, forward and backward, and only if it is attention; the
+ * kernels of the engines give the oracle's results for the text. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 #define S "tensor<2x3x20x20xbf16>"
 #define R "tensor<2x3x20xbf16>"
 
-/* The pieces of a text: scale, mask, weights. */
+/* The parts of a text: scale, mask, weights. */
 #define MULTIPLIED                                                                                 \
     "%c = stablehlo.constant dense<0.25> : " S "\n%y = stablehlo.multiply %c, %s : " S "\n"
 #define DIVIDED "%c = stablehlo.constant dense<4.0> : " S "\n%y = stablehlo.divide %s, %c : " S "\n"
@@ -38,7 +38,8 @@
     "tensor<2x3x20x20xi1>\n"                                                                       \
     "%low = stablehlo.constant dense<-1.0e9> : " S "\n"                                            \
     "%x = stablehlo.select %n, %y, %low : tensor<2x3x20x20xi1>, " S "\n"
-/* Counted from 2 on, as a rank does that has the places behind, and cut out of more, of which the last are taken. */
+/* Counted from 2 on, as on a rank with later places, and cut out of more, of which the last are
+ * taken. */
 #define HIDDEN_BY(places, direction)                                                               \
     places "%m = stablehlo.compare " direction                                                     \
            ", %i, %j : (tensor<20x20xi32>, tensor<20x20xi32>) -> tensor<20x20xi1>\n"               \
@@ -122,7 +123,7 @@ static void test_finds_attention(void **state)
     }
 }
 
-/* Products of f32 are rounded on tensor cores, so only where that is asked for. */
+/* Products of f32 are rounded on tensor cores, so only on request. */
 static void test_asks_for_rounding(void **state)
 {
     (void)state;
@@ -200,7 +201,8 @@ static void fill(sf_tensor *tensor, uint32_t seed)
     }
 }
 
-/* What an engine makes of the text, with kernels wherever there are some, and what the oracle makes of it. */
+/* The results of an engine for the text, with kernels if there are some, and those of the
+ * oracle. */
 static void compare_engine(size_t number, const char *engine)
 {
     sf_graph *graph = read_text(cases[number].text);
@@ -226,7 +228,8 @@ static void compare_engine(size_t number, const char *engine)
     sf_graph_free(graph);
 }
 
-/* The CPU has a kernel for all of that; what it takes by itself is what the kernel is faster at. */
+/* The CPU has a kernel for all of that; by itself it uses the kernel for sizes where it is
+ * faster. */
 static void test_weighs_sizes(void **state)
 {
     (void)state;
@@ -257,8 +260,8 @@ static void test_weighs_sizes(void **state)
     }
 }
 
-/* In turns of the batch, which are a loop, and where layers are computed again, behind barriers: every layer, with its gradients, of
- * recompute. */
+/* In micro-batches, which are a loop, and with recomputed layers, after barriers: every layer, with
+ * its gradients, of the recomputed clone. */
 static void test_finds_in_time(void **state)
 {
     (void)state;
@@ -306,8 +309,8 @@ static void test_computes_attention(void **state)
         compare_engine(i, "cpu");
 }
 
-/* What is said of instructions, buffers and the trace is of the step that was given, whatever was lowered in its place; and all
- * that attention is runs in its two instructions. */
+/* Origins of instructions, buffers and the trace are those of the given step, whatever was lowered
+ * in its place; and all of attention runs in its two instructions. */
 static void test_speaks_of_the_step(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Places of buffers: no two that live at the same time overlap, all stand at multiples of the target's grain, the
- * peak is where the last one ends, and not far above the bytes that live at once, which no placing can beat; each stands as
- * low as those that are placed before it let it. */
+/* Places of buffers: no two that live at the same time overlap, all are at multiples of the
+ * target's alignment, the peak is where the last one ends, and not far above the bytes that live at
+ * a time, which no placement can beat; each is as low as earlier ones allow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static bool is_free_at(const sf_program *p, size_t at, int64_t offset)
     return true;
 }
 
-/* Each stands as low as it can: no end of another below it would do. */
+/* Each is as low as possible: no lower end of another would do. */
 static void check_lowest(const char *what, const sf_program *p, size_t at)
 {
     const sf_buffer *x = &p->buffers[at];
@@ -184,8 +184,9 @@ static uint32_t pick(test_random *random, uint32_t below)
     return (uint32_t)test_draw(random, 0, (int64_t)below - 1);
 }
 
-/* Buffers of a few sizes, as steps have them: nested in each other, as what is kept for a backward pass, one behind the other, or
- * anyhow; some are results. More than one shelf of them stands at once. */
+/* Buffers of a few sizes, as steps have them: nested in each other, as those kept for a backward
+ * pass, one after the other, or at random; some are results. More than one group of them lives at a
+ * time. */
 static void fill_buffers(sf_program *p, test_random *random, uint32_t most)
 {
     static const int64_t sizes[] = {64, 64, 4096, 4160, 100000};

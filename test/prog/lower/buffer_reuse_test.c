@@ -1,4 +1,4 @@
-/* Which loops make their result where an operand stands. */
+/* Which loops store their result in the memory of an operand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #define T "tensor<8x16xf32>"
 
-/* What no loop does, so that its operand and its result stand in memory. */
+/* An op of no loop, so that its operand and its result are in memory. */
 #define SORT(to, from)                                                                             \
     "%" to " = \"stablehlo.sort\"(%" from                                                          \
     ") <{dimension = 1 : i64}> ({ ^bb0(%l: tensor<f32>, %r: tensor<f32>): %u = "                   \
@@ -20,7 +20,7 @@
 
 static const struct {
     const char *name, *text;
-    int over; /* loops whose result stands where an operand does */
+    int over; /* loops whose result is in the memory of an operand */
 } cases[] = {
     {"the last to read it",
      MAIN T " {\n" SORT("a", "x") "%b = stablehlo.tanh %a : " T "\n" SORT("c", "b") "return %c : " T

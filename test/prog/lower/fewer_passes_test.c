@@ -1,4 +1,5 @@
-/* What loops read and store where few passes are wanted: in how many passes over tensors, and that the numbers are the oracle's. */
+/* Loads and stores of loops for a target with few passes: the number of passes over tensors, and
+ * the oracle's numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* What becomes one loop and what does not, by small texts; and that the loops of all steps hold what they read. */
+/* Which nodes become one loop, by small texts; and that the loops of all steps read registers that
+ * they wrote. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -186,8 +187,8 @@ typedef struct seen {
     int loops, steps, folds, most;
 } seen;
 
-/* Registers are written before they are read, and are as wide as what is in them; every access is used, every
- * output stored once. */
+/* Registers are written before they are read, and are as wide as their content; every access is
+ * used, every output stored once. */
 static void check_loop(const char *what, const sf_inst *inst, seen *n)
 {
     const sf_loop *loop = inst->loop;

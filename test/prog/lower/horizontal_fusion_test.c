@@ -1,5 +1,6 @@
-/* Small loops beside each other, for a target that launches those as one: what is made from arguments at the beginning, updates
- * at the end, the others as they stood; every order computes the same, and little is kept in memory for it. */
+/* Small loops next to each other, for a target that launches those as one: loops over arguments at
+ * the beginning, updates at the end, the others in their order; every order computes the same, and
+ * little memory is kept for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ static sf_target small_target(int64_t bytes)
     return target;
 }
 
-/* Layers with a scale, which is converted before it is used, and with an update of it behind its gradient. */
+/* Layers with a scale, which is converted before it is used, and with an update of it after its
+ * gradient. */
 static void layers_text(sf_buf *out, int layers, int width)
 {
     char type[32], half[32];
@@ -84,7 +86,7 @@ static void test_layers(void **state)
     sf_buf_free(&text);
 }
 
-/* Scales, made ahead of their turn, and gradients, whose updates wait, stand in memory with 16 MiB each at the most. */
+/* Scales, made early, and gradients, whose updates wait, take at most 16 MiB of memory each. */
 static void test_little_is_held(void **state)
 {
     (void)state;
@@ -115,7 +117,7 @@ static int count_launches(const sf_program *p)
 
 typedef struct found {
     int before[16], steps;
-    uint64_t order[16]; /* of those that are not small, from what they are of */
+    uint64_t order[16]; /* of those that are not small, by their origin */
     bool recomputed;
     int more;
 } found;
@@ -125,7 +127,7 @@ static void compare_steps(void *context, const char *what, const sf_program *p,
 {
     found *f = context;
     sf_program judged = *p;
-    judged.target = &sf_target_cuda; /* says what is small */
+    judged.target = &sf_target_cuda; /* decides which are small */
     uint64_t order = 0;
     (void)other;
     for (size_t i = 0; i < p->ninsts; i++)

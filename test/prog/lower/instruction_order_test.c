@@ -1,6 +1,6 @@
-/* The order of instructions: updates come as their gradients do, collectives stay in order, nothing is read before
- * it is made, and less memory is taken than in the order of the text; where collectives are on their way beside
- * what is computed, what they hold may be a little more than that. */
+/* The order of instructions: updates come as their gradients do, collectives stay in order,
+ * operands are made before they are read, and less memory is used than in the order of the text;
+ * with collectives in flight, it may be a little more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 /* Known answers */
 
-/* Three gradients of 16 KB, and behind them three updates. */
+/* Three gradients of 16 KB, and after them three updates. */
 static const char updates[] =
     "func.func public @main(%u: tensor<64x64xf32> {tf.aliasing_output = 0 : i32}, "
     "%v: tensor<64x64xf32> {tf.aliasing_output = 1 : i32}, "
@@ -43,7 +43,7 @@ static void test_updates(void **state)
     sf_program_free(p);
 }
 
-/* What others have still to read is not updated before them. */
+/* An argument with other readers is updated after them. */
 static void test_readers(void **state)
 {
     (void)state;
@@ -111,7 +111,8 @@ static bool touches(const sf_inst *inst, uint32_t buffer, bool writes)
     return false;
 }
 
-/* In the list, b must stay behind a: one of them writes what the other touches, or both are collectives. */
+/* In the list, b must stay after a: one of them writes data of the other, or both are
+ * collectives. */
 static bool stays_behind(const sf_inst *a, const sf_inst *b)
 {
     if (a->kind == SF_INST_COMM && b->kind == SF_INST_COMM)
@@ -125,8 +126,8 @@ static bool stays_behind(const sf_inst *a, const sf_inst *b)
     return false;
 }
 
-/* Whether the instruction reads a gradient, which is more than a few numbers, and writes the next value of an
- * argument where that stands. */
+/* Whether the instruction reads a gradient, which is more than a few numbers, and writes the next
+ * value of an argument in place. */
 static bool is_update(const sf_program *p, const sf_inst *inst)
 {
     bool reads = false, writes = false;
@@ -138,8 +139,8 @@ static bool is_update(const sf_program *p, const sf_inst *inst)
     return reads && writes;
 }
 
-/* The list as the text has it, as far as what stands in one place allows: of those that nothing is missing for,
- * the first of the text comes first. */
+/* The list in the text's order, as far as updates in place allow: of the ready ones, the first of
+ * the text comes first. */
 static void order_by_text(sf_program *p)
 {
     uint32_t count = (uint32_t)p->ninsts, done = 0;
@@ -187,7 +188,7 @@ static int delay_of(const sf_program *p, uint32_t at)
 typedef struct found {
     double sum, least, most; /* peaks in the text's order over the peak */
     int count, updates;
-    int latest; /* products between what an update waits for and the update */
+    int latest; /* products between the operands of an update and the update */
 } found;
 
 static void check_order(void *context, const char *what, const sf_program *p,

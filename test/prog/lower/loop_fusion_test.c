@@ -1,5 +1,6 @@
-/* What loops compute again, and what they store: a value that two loops need, because the second waits for a sum over
- * the first, is made twice where that takes few ops from little that stands in memory anyway. */
+/* Recomputed and stored values of loops: a value that two loops need, because the second waits for
+ * a sum over the first, is made twice if that takes few ops from little that is in memory in any
+ * case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +60,7 @@ static int count_ops(const sf_program *p)
     return count;
 }
 
-/* %a after `count` ops, one behind the other. */
+/* %a after `count` ops, one after the other. */
 static sf_program *lower_chain(int count, const char *op, bool is_unary, const sf_target *target)
 {
     sf_buf lines = {0};
@@ -104,7 +105,8 @@ static void test_limits(void **state)
     expect_chain(1, "multiply", false, &none, false);
 }
 
-/* What it is made from must not be more than it is: it would live longer for that. Arguments live anyway. */
+/* Its operands must not be larger than itself: they would live longer. Arguments live in any
+ * case. */
 static void test_leaves(void **state)
 {
     (void)state;
@@ -126,7 +128,7 @@ static void test_leaves(void **state)
     }
 }
 
-/* Over all steps: fewer bytes go through memory than when nothing is computed again. */
+/* Over all steps: less memory traffic than without recompute. */
 typedef struct traffic {
     double bytes;
     int ops;

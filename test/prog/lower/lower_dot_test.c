@@ -85,11 +85,11 @@ static void test_copies(void **state)
         "8x6", type) " {\n" OVER_ROWS("%p", "%x", "%d", more, type, "2x5x8", "2x5x6",              \
                                       "8x6") "return %p : " T("8x6", type) "\n}\n"
 
-/* Where units round, one factor has what is summed side by side. */
+/* If units round, one factor has contiguous sums. */
 static const struct {
     const char *name, *text;
     double from;          /* flops */
-    size_t copies, apart; /* loops that copy, and products that sum over what lies apart */
+    size_t copies, apart; /* loops that copy, and products without contiguous sums */
 } turns[] = {
     {"a gradient", GRADIENT("f32", ""), 1, 1, 0},
     {"one that is too small", GRADIENT("f32", ""), 2 * 10 * 8 * 6 + 1, 0, 1},

@@ -1,4 +1,5 @@
-/* Which loops become epilogues of products, and that the product stands in the place of a result. */
+/* Which loops become epilogues of products, and that the product is stored in the memory of a
+ * result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* One element of each row: which gathers and scatters become loops, and that loops then compute what the text says. */
+/* One element of each row: which gathers and scatters become loops, and that these loops compute
+ * the text. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@ enum { B = 2, T = 3, V = 37 };
     "inserted_window_dims = [2], input_batching_dims = [0, 1], scatter_indices_batching_dims = "   \
     "[0, 1], scatter_dims_to_operand_dims = [2], index_vector_dim = 3"
 
-/* %x is taken from at %i, and %u is put there, into what `into` says. */
+/* %x is gathered at %i, and %u is added there, to the tensor of `into`. */
 static sf_buf text_of(const char *into, const char *dims, const char *indices, const char *updates,
                       const char *body)
 {
@@ -181,7 +182,8 @@ static void fill_entropy(const sf_runner *runner)
         sf_store_f64(SF_F32, g.data, i, 0.1 * (double)(i + 1));
 }
 
-/* Cross entropy: what the engine makes of it is what the oracle makes, with the gradient in one loop that scatters nothing. */
+/* Cross entropy: the engine gives the oracle's results, with the gradient in one loop without a
+ * scatter. */
 static void test_entropy(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Loops across reshapes and joins of halves, for a target that wants few passes: how many there are, that no bytes are moved
- * between them, and that they compute what the oracle does. */
+/* Loops across reshapes and joins of halves, for a target with few passes: how many there are, that
+ * no bytes are copied between them, and that they compute the oracle's results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

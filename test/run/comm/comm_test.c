@@ -1,11 +1,10 @@
-/* The conformance suite of communicators: what every kind must do.
+/* The conformance suite of communicators, for every kind.
  *
  *     comm_test               ranks as threads
  *     comm_test mpi CASE      as one rank of MPI: see the table in run_mpi
  *
- * Every rank knows what it must get, to the bit (support/transfers.h). Whatever passes therefore gives the same bits on all
- * members, and for all kinds.
- */
+ * Every rank can compute its expected result, to the bit (support/transfers.h). So transfers that
+ * pass give the same bits on all members, and for all kinds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -368,8 +367,8 @@ static void suite_sizes(sf_comm *comm, sf_diag *diag)
             }
 }
 
-/* Whether a group is the first of its size, and not so large that checking takes longer than it is worth: what is large
- * goes through these. */
+/* Whether a group is the first of its size, and not so large that checking takes too long: large
+ * transfers use these. */
 static bool takes_large(const ranks *groups, int g)
 {
     return groups[g].count <= 5 && (g == 0 || groups[g].count != groups[g - 1].count);
@@ -489,18 +488,18 @@ static void suite_flight(sf_comm *comm, sf_diag *diag)
     free(jobs);
 }
 
-/* What is wrong on one rank alone is said there, and harms nobody. */
+/* A misuse on one rank alone is reported there, and does not affect others. */
 static void suite_misuse(sf_comm *comm, sf_diag *diag)
 {
     int rank = sf_comm_rank(comm), size = sf_comm_size(comm), other = (rank + 1) % size;
     const int outside[] = {rank, size}, twice[] = {rank, rank};
-    sf_group *group, *recomputed;
+    sf_group *group, *second;
     expect(sf_comm_group(comm, outside, 2, diag, &group) == SF_EUSAGE, rank, "a rank too high");
     expect(sf_comm_group(comm, twice, 2, diag, &group) == SF_EUSAGE, rank, "a rank twice");
     if (size > 1)
         expect(sf_comm_group(comm, &other, 1, diag, &group) == SF_EUSAGE, rank, "no member");
     expect(sf_comm_group(comm, &rank, 1, diag, &group) == SF_OK &&
-               sf_comm_group(comm, &rank, 1, diag, &recomputed) == SF_OK && group == recomputed,
+               sf_comm_group(comm, &rank, 1, diag, &second) == SF_OK && group == second,
            rank, "a group is not found again");
     char byte = 0;
     sf_transfer_part part = {.in = &byte, .out = &byte, .count = -1};
@@ -712,7 +711,7 @@ static void test_conformance(void **state)
         run_threads(sizes[i], 0, suite_all);
 }
 
-/* All of it again, in memory that is not the host's. */
+/* All of it in memory that is not the host's. */
 static void test_elsewhere(void **state)
 {
     (void)state;
@@ -764,7 +763,8 @@ static void fail_kill(sf_comm *comm, sf_diag *diag)
     check_lost(comm, reduce_some(comm, 1000000, layer, diag), began, diag, name, layer);
 }
 
-/* The first rank has no memory for the messages of a transfer: it says so as what it is, and the others lose it. */
+/* The first rank has no memory for the messages of a transfer: it reports that, and the others lose
+ * it. */
 static void fail_own_memory(sf_comm *comm, sf_diag *diag)
 {
     int rank = sf_comm_rank(comm);
@@ -783,8 +783,8 @@ static void fail_own_memory(sf_comm *comm, sf_diag *diag)
     expect(reduce_some(comm, 1, "after", diag) != SF_OK, rank, "the world goes on");
 }
 
-/* Two worlds after each other in the same processes; the second leaves nothing behind. */
-static void recomputed(sf_comm *comm, sf_diag *diag)
+/* Two worlds after each other in the same processes; the second leaves no resources. */
+static void two_worlds(sf_comm *comm, sf_diag *diag)
 {
     suite_flight(comm, diag);
     sf_comm_free(comm);
@@ -823,8 +823,8 @@ static void suite_line(sf_comm *comm, sf_diag *diag)
     expect(sf_now() - began > least, rank, "it took %g s, not %g", sf_now() - began, least);
 }
 
-/* What was started first has the line first: it is there before any of those behind it, of which each alone would be
- * sooner. */
+/* The first transfer started has the link first: it arrives before any later one, of which each
+ * alone would be sooner. */
 static void suite_order(sf_comm *comm, sf_diag *diag)
 {
     enum { REQUESTS = 5, FIRST = 2000000, OTHERS = 200000 };
@@ -869,7 +869,7 @@ static int run_mpi(const char *name)
     } cases[] = {
         {"all", suite_all, 0},     {"timeout", fail_timeout, 3},   {"abort", fail_abort, 5},
         {"leave", fail_leave, 5},  {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
-        {"exit", fail_exit, 5},    {"kill", fail_kill, 2},         {"again", recomputed, 0},
+        {"exit", fail_exit, 5},    {"kill", fail_kill, 2},         {"again", two_worlds, 0},
         {"start", nothing, 2},     {"end", fail_end, 2},           {"line", suite_line, 0},
         {"order", suite_order, 0}, {"memory", fail_own_memory, 5},
     };
@@ -888,7 +888,7 @@ static int run_mpi(const char *name)
             return puts("FAILED: the size is not what the environment says"), 1;
         int rank = sf_comm_rank(comm);
         cases[i].run(comm, diag);
-        if (cases[i].run != recomputed)
+        if (cases[i].run != two_worlds)
             sf_comm_free(comm);
         sf_diag_free(diag);
         printf("rank %d: %s: %s\n", rank, name, failures ? "FAILED" : "good");

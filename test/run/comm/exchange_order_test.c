@@ -12,7 +12,7 @@
 
 enum { RANKS = 5, MOST = 40, LONGEST = 400 };
 
-/* What a rank does at an instruction: begins an exchange, waits for one, or neither. */
+/* The event of a rank at an instruction: begins an exchange, waits for one, or neither. */
 typedef struct program {
     uint32_t length;
     int begins[LONGEST], waits[LONGEST]; /* or -1 */
@@ -34,8 +34,8 @@ static uint32_t below(uint64_t *seed, uint32_t end)
     return (uint32_t)(*seed % end);
 }
 
-/* All exchanges happen one after the other; each rank begins one some instructions before it does, and waits for it some behind. Of one
- * group they are begun in order. */
+/* All exchanges happen one after the other; each rank begins one some instructions before, and
+ * waits for it some after. Those of one group are begun in order. */
 static void draw_programs(uint64_t *seed, drawn *d)
 {
     d->nranks = 2 + (int)below(seed, RANKS - 1);
@@ -86,7 +86,7 @@ static void list_comings(const drawn *d, int rank, sf_comings *out, sf_arena *ar
     }
 }
 
-/* A rank that does one thing after the other: what is put before an instruction, then that. */
+/* A rank that does its work in order: exchanges put before an instruction, then that. */
 typedef struct device {
     const sf_put *puts;
     size_t count, next;
@@ -118,7 +118,7 @@ static bool run_one(device *devices, const drawn *d)
     return false;
 }
 
-/* Put behind where it begins, and not behind who waits for it. */
+/* Put after where it begins, and not after its wait. */
 static void check_places(const drawn *d, int rank, const device *v)
 {
     const program *p = &d->programs[rank];
@@ -165,7 +165,7 @@ static void test_orders(void **state)
     assert_int_equal(refused, 0);
 }
 
-/* Two stages, which both begin to receive before they send: what is sent first is put first. */
+/* Two stages, which both begin to receive before they send: the first message sent is put first. */
 static void test_two_stages(void **state)
 {
     (void)state;
@@ -189,7 +189,8 @@ static void test_two_stages(void **state)
     sf_arena_free(&arena);
 }
 
-/* What has no order is refused: circles, what a member never begins, and what members have different ideas of. */
+/* Programs without an order are refused: cycles, exchanges that a member never begins, and
+ * mismatches between members. */
 static void test_refused(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 #include "run/comm/comm_backend.h"
 
-/* Looks at some times after each other, and what is left of 10 s of patience after them. */
+/* Looks at some times after each other, and the remaining part of 10 s of patience after them. */
 static void test_patience(void **state)
 {
     (void)state;

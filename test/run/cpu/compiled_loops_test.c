@@ -162,7 +162,7 @@ static sf_graph *load_micro(void)
     return graph;
 }
 
-/* Products with loops behind them, sums over tiles, updates in place. */
+/* Products with epilogues, sums over tiles, updates in place. */
 static void test_step(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void test_step(void **state)
     sf_graph_free(graph);
 }
 
-/* What there is to compile with, and what not. */
+/* Available compilers, and missing ones. */
 static void open_micro(const char *compiler, sf_status expected, const char *says)
 {
     sf_graph *graph = load_micro();

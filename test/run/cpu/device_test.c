@@ -58,7 +58,7 @@ static long from_environment(const char *name, long otherwise)
     return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
-/* What is not run: why. */
+/* The reason why an op is not run. */
 static const char *excuse(sf_opcode op)
 {
     if (strcmp(sf_opdef_get(op)->dialect, "sheaf") == 0)
@@ -187,7 +187,7 @@ static test_tolerance tolerance_of(const trial *t, uint32_t index, const sf_tens
     return (test_tolerance){relative, relative * scale};
 }
 
-/* Fused loops add up what each thread has summed. */
+/* Fused loops add up the sums of threads. */
 static bool threads_show(const trial *t)
 {
     return !t->c.graph || t->c.op == SF_OP_REDUCE;
@@ -213,7 +213,7 @@ static bool check_result(trial *t, int engine, uint32_t index)
     return true;
 }
 
-/* What is no state is as it was. */
+/* An argument that is no state is unchanged. */
 static bool check_argument(trial *t, int engine, uint32_t index)
 {
     sf_tensor a, b = test_argument(t->oracle.engine, index);

@@ -1,5 +1,5 @@
-/* Products with loops behind them on the CPU engine against the oracle: sizes below, at and above those of
- * blocks and tiles, all kinds of what follows, several types, and the same bits for any number of
+/* Products with epilogues on the CPU engine against the oracle: sizes below, at and above those of
+ * blocks and tiles, all kinds of epilogues, several types, and the same bits for any number of
  * threads. */
 #include <math.h>
 #include <setjmp.h>
@@ -94,7 +94,8 @@ static void test_dots(void **state)
             check(&product_cases[i], sizes[j], "f32");
 }
 
-/* Sums over rows, of pieces as wide as the tiles of every set of kernels that this processor can run. */
+/* Sums over rows, of blocks as wide as the tiles of every set of kernels that this processor can
+ * run. */
 static void test_every_set(void **state)
 {
     (void)state;

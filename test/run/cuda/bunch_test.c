@@ -1,5 +1,5 @@
-/* Small loops that are launched as one, run by the host: bit by bit what they give alone, and what the oracle gives; how many launches
- * are left; and what each took of the time. */
+/* Fused launches, run by the emulator: bit by bit the results of single launches, and the oracle's;
+ * the number of launches; and the time of each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

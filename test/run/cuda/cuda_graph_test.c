@@ -1,5 +1,5 @@
-/* Steps as one graph, on the host in the place of a GPU, which fails what waits for it while a graph is drawn: which steps become one,
- * how often the host is asked for something and launches something, and that all give the oracle's bits. */
+/* Steps as one graph, on the emulated GPU, which fails waits while a graph is captured: which steps
+ * become one, how often the host synchronises and launches, and that all give the oracle's bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "support/emulate.h"
 #include "support/run.h"
 
-/* What the engine asks of its device in steps. */
+/* The engine's calls of its device in steps. */
 static struct {
     int gets, launches, draws, replays;
 } asked;
@@ -49,7 +49,8 @@ static sf_status count_replay(sf_device *d, void *graph, sf_diag *diag)
     return host->replay(d, graph, diag);
 }
 
-/* A step that turns a vector of 8, which stays, as often as `bound`, a tensor<i32>, says. The body reads the counter. */
+/* A step that iterates over a vector of 8, which stays, as often as `bound`, a tensor<i32>. The
+ * body reads the counter. */
 #define STEP(bound, inner)                                                                         \
     "func.func public @main(%x: tensor<8xf32> {tf.aliasing_output = 0 : i32}, %n: tensor<i32>)\n"  \
     "    -> tensor<8xf32> {\n"                                                                     \

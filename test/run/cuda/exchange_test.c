@@ -1,4 +1,5 @@
-/* The kernel that adds up what ranks of one process bring, on the host: to the bit what the communicator computes. */
+/* The kernel that adds up the operands of ranks of one process, on the host: bitwise the
+ * communicator's result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

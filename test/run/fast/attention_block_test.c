@@ -149,7 +149,7 @@ static void compare(const sample *s, const sf_tensor *got, const double *want, c
                      (int)i, what, sf_get_f64(got, i), want[i]);
 }
 
-/* Runs the op in what it says that it needs, and not a byte more. */
+/* Runs the op in exactly the memory that it requests. */
 static void run(const sample *s, const sf_op *op, sf_tensor *out, sf_threads *threads)
 {
     enum { GUARD = 64, MARK = 0x5a };
@@ -157,7 +157,7 @@ static void run(const sample *s, const sf_op *op, sf_tensor *out, sf_threads *th
     const sf_fast *kernel = sf_fast_find(op, &variant);
     int64_t bytes = sf_fast_scratch(kernel, op, variant, sf_threads_count(threads));
     char *scratch = sf_alloc((size_t)bytes + GUARD);
-    memset(scratch, MARK, (size_t)bytes + GUARD); /* what was there before does not matter */
+    memset(scratch, MARK, (size_t)bytes + GUARD); /* the old content does not matter */
     sf_fast_run(kernel, op, variant, s->in, out, scratch, threads);
     for (int i = 0; i < GUARD; i++)
         assert_int_equal(scratch[bytes + i], MARK);

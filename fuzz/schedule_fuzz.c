@@ -31,8 +31,6 @@ static void read_and_write(sf_str text, sf_diag *diag, sf_arena *arena)
     sf_times times;
     sf_schedule_time(&schedule, &(sf_pipe_costs){.time = time}, arena, &jobs, &times);
     SF_ASSERT(times.nstuck == 0);
-    rewritten.length = 0;
-    sf_schedule_draw(&schedule, &jobs, &times, 60, &rewritten);
     sf_buf_free(&written);
     sf_buf_free(&rewritten);
 }

@@ -43,7 +43,7 @@ static void set_and_print(sf_str text, sf_arena *arena, sf_diag *diag)
 {
     sf_plan_spec spec = {.size = sizeof spec}, first, second;
     sf_spec read;
-    set_lines((char *)(uintptr_t)sf_arena_string(arena, text.text, text.length), &spec, diag);
+    set_lines((char *)(uintptr_t)sf_arena_string(arena, text.at, text.length), &spec, diag);
     /* Each field was taken by itself, and no two of them speak of each other here. */
     SF_ASSERT(sf_spec_read(&spec, arena, diag, &read) == SF_OK);
     sf_spec_print(&read, arena, &first);

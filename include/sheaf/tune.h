@@ -36,8 +36,8 @@ typedef struct sf_tune_options {
     bool by_run;               /* plans are run, on synthetic data; else they are simulated */
     const char *algorithm;     /* "model", "exhaustive"; NULL: the first */
     int trials;                /* the most settings to look at; 0: no limit */
-    uint64_t seed; /* not read: no algorithm draws anything */
-    int ranks; /* of plans whose primitives leave that open; 0: those of the mesh */
+    uint64_t seed;             /* not read: no algorithm draws anything */
+    int ranks;                 /* of plans whose primitives leave that open; 0: those of the mesh */
     /* most bytes of a rank; 0: the memory of the devices or, by run, of the machine */
     int64_t memory;
     int steps;   /* by run: of a trial, the first of which does not count; 0: 5 */

@@ -100,9 +100,6 @@ static inline const sf_json *sf_json_value_at(const sf_json *object, size_t at)
     return &object->items[2 * at + 1];
 }
 
-/* The same value: exact numbers by integer, others by the bits of the double, members in order. */
-bool sf_json_equal(const sf_json *a, const sf_json *b);
-
 /* Writes into `buf`, which the caller owns. Commas, colons and line breaks come by themselves:
  *
  *     sf_json_writer writer = {.buf = &buf, .indent = true};
@@ -148,9 +145,6 @@ void sf_json_put_double(sf_json_writer *writer, double value);
 /* Bytes that are not UTF-8 become U+FFFD. */
 void sf_json_put_string(sf_json_writer *writer, const char *text);
 void sf_json_put_str(sf_json_writer *writer, sf_str text);
-
-/* A whole tree. */
-void sf_json_put_value(sf_json_writer *writer, const sf_json *value);
 
 /* A key and its value, as the functions above write them. A text of NULL is null. */
 void sf_json_add_bool(sf_json_writer *writer, const char *key, bool value);

@@ -399,14 +399,6 @@ double sf_costs_copy(const sf_costs *costs, double bytes)
     return most;
 }
 
-uint64_t sf_costs_hash(const sf_costs *costs)
-{
-    uint64_t hash = sf_hash_mix(sf_cluster_hash(costs->cluster), (uint64_t)costs->first);
-    for (int a = 0; a < costs->naxes; a++)
-        hash = sf_hash_mix(hash, (uint64_t)costs->sizes[a]);
-    return hash;
-}
-
 double sf_costs_drag(const sf_costs *costs)
 {
     double most = 0;

@@ -167,9 +167,6 @@ bool sf_costs_sees_near(const sf_costs *costs);
 /* Seconds of a copy of so many bytes between a device and its host, one way, on the device that takes longest. */
 double sf_costs_copy(const sf_costs *costs, double bytes);
 
-/* Of the cluster and of the mesh on it. */
-uint64_t sf_costs_hash(const sf_costs *costs);
-
 /* Seconds that kernels lose for a second of a collective beside them, on the device that loses most. */
 double sf_costs_drag(const sf_costs *costs);
 

@@ -11,11 +11,6 @@ bool sf_stored_shape_fits(const sf_type *stored, const sf_type *type)
     return sf_same_shape(stored, type) || (type->rank == 0 && stored->count == 1);
 }
 
-bool sf_stored_fits(const sf_type *stored, const sf_type *type)
-{
-    return stored->dtype == type->dtype && sf_stored_shape_fits(stored, type);
-}
-
 static bool is_number(sf_dtype dtype)
 {
     sf_class class = sf_dtype_get(dtype)->class;

@@ -19,9 +19,6 @@ typedef struct sf_stored {
 /* Whether the shapes are the same, whatever pools the two come from. Writers store a scalar as [] or as [1]. */
 bool sf_stored_shape_fits(const sf_type *stored, const sf_type *type);
 
-/* Whether the types are the same but for that. */
-bool sf_stored_fits(const sf_type *stored, const sf_type *type);
-
 /* Whether elements of one type can be those of another at all, and whether both are floats or both are none: where
  * tensors are found by their types, others are not looked for. */
 bool sf_stored_converts(sf_dtype stored, sf_dtype dtype);

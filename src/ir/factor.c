@@ -2,12 +2,6 @@
 
 #include "ir/opdef.h"
 
-const char *sf_factor_role_name(sf_factor_role role)
-{
-    static const char *const names[] = {"map", "reduce", "window", "whole"};
-    return names[role];
-}
-
 const char *sf_monoid_name(sf_monoid monoid)
 {
     static const char *const names[] = {"none", "add", "mul", "min",   "max",
@@ -96,42 +90,4 @@ void sf_op_factors(const sf_op *op, sf_arena *arena, sf_factoring *out)
     for (int i = 0; i < out->ntensors; i++)
         out->walks[i] = SF_ARRAY(arena, type_of_tensor(op, i)->rank, sf_walk);
     op->def->factors(op, out);
-}
-
-/* The span of a dimension when the factor at place `at` of its chain is cut: the factors before it
- * repeat the piece, those after it make it wider. */
-static sf_span cut_chain(const sf_factoring *factoring, const sf_walk *walk, int at, int64_t first,
-                         int64_t end, int64_t whole)
-{
-    int64_t minor = unit_in_chain(factoring, walk, at);
-    int64_t period = factoring->factors[walk->factors[at]].size * minor;
-    return (sf_span){whole, period, first * minor, (end - first) * minor};
-}
-
-static int64_t clip_to(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
-void sf_op_piece(const sf_op *op, const sf_factoring *factoring, int factor, int64_t first,
-                 int64_t end, int tensor, sf_span *spans)
-{
-    const sf_type *type = type_of_tensor(op, tensor);
-    for (int dim = 0; dim < type->rank; dim++) {
-        const sf_walk *walk = &factoring->walks[tensor][dim];
-        spans[dim] = sf_span_whole(type->dims[dim]);
-        for (int i = 0; i < walk->count; i++) {
-            if (walk->factors[i] != factor)
-                continue;
-            if (!walk->halo) {
-                spans[dim] = cut_chain(factoring, walk, i, first, end, type->dims[dim]);
-                continue;
-            }
-            int64_t need_first = 0, need_end = type->dims[dim];
-            op->def->halo(op, factor, tensor, dim, first, end, &need_first, &need_end);
-            need_first = clip_to(need_first, 0, type->dims[dim]);
-            need_end = clip_to(need_end, need_first, type->dims[dim]);
-            spans[dim] = sf_span_range(type->dims[dim], need_first, need_end - need_first);
-        }
-    }
 }

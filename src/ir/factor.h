@@ -17,7 +17,6 @@
 #include "ir/tensor_region.h"
 
 typedef enum sf_factor_role { SF_MAP, SF_REDUCE, SF_WINDOW, SF_WHOLE } sf_factor_role;
-const char *sf_factor_role_name(sf_factor_role role);
 
 /* What people call the factors of an op, by number: i, j, k, ... */
 static inline char sf_factor_letter(int factor)

@@ -233,11 +233,6 @@ sf_op sf_op_of(const sf_graph *graph, const sf_node *node, const sf_type **types
 /* The factors of an op; walks live in the arena. */
 void sf_op_factors(const sf_op *op, sf_arena *arena, sf_factoring *out);
 
-/* The spans of tensor `tensor` when factor `factor` is cut to [first, end) and all others are whole.
- * `spans` holds the rank of the tensor. */
-void sf_op_piece(const sf_op *op, const sf_factoring *factoring, int factor, int64_t first,
-                 int64_t end, int tensor, sf_span *spans);
-
 double sf_op_flops(const sf_op *op);
 double sf_op_bytes(const sf_op *op);
 

@@ -27,15 +27,8 @@ static inline int64_t sf_get_i64(const sf_tensor *tensor, int64_t index)
     return sf_load_i64(tensor->type->dtype, tensor->data, index);
 }
 
-/* Part 0 or 1 of a complex element; of any other, the number and 0. */
-double sf_get_part(const sf_tensor *tensor, int64_t index, int part);
-
-/* The absolute value of an element. */
-double sf_get_size(const sf_tensor *tensor, int64_t index);
-
-/* Copies the elements that `piece` holds out of `whole`, and back. `piece` has spans. */
+/* Copies the elements that `piece` holds out of `whole`. `piece` has spans. */
 void sf_tensor_cut(const sf_tensor *whole, sf_tensor *piece);
-void sf_tensor_paste(const sf_tensor *piece, sf_tensor *whole);
 
 /* Steps a multi-index through a shape in row-major order; false after the last one. */
 bool sf_next_index(int rank, const int64_t *dims, int64_t *index);

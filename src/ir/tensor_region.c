@@ -1,10 +1,5 @@
 #include "ir/tensor_region.h"
 
-int64_t sf_span_size(sf_span span)
-{
-    return span.period == 0 ? 0 : span.whole / span.period * span.length;
-}
-
 int64_t sf_span_local(sf_span span, int64_t global)
 {
     if (global < 0 || global >= span.whole)

@@ -26,9 +26,6 @@ static inline sf_span sf_span_range(int64_t whole, int64_t first, int64_t length
     return (sf_span){whole, whole, first, length};
 }
 
-/* How many indices the span holds. */
-int64_t sf_span_size(sf_span span);
-
 /* The index in the logical tensor of local index `local`. */
 static inline int64_t sf_span_global(sf_span span, int64_t local)
 {

@@ -142,11 +142,6 @@ sf_region sf_region_of(const sf_layout *layout, const sf_mesh *mesh, int rank, c
     return region;
 }
 
-sf_region sf_region_whole(const sf_mesh *mesh, const sf_type *type, sf_arena *arena)
-{
-    return sf_region_of(&(sf_layout){{{0}}}, mesh, 0, type, arena);
-}
-
 bool sf_region_is_empty(const sf_region *region)
 {
     for (int i = 0; i < region->nsides; i++)
@@ -265,31 +260,4 @@ bool sf_region_covered_once(const sf_region *wanted, size_t count, const sf_regi
             return false;
     }
     return sum == sf_region_count(wanted) && sf_region_covered(wanted, count, regions, arena, NULL);
-}
-
-static void print_side(sf_intervals side, sf_buf *out)
-{
-    sf_buf_putc(out, '{');
-    for (size_t i = 0; i < side.count; i++) {
-        sf_interval interval = side.at[i];
-        sf_buf_printf(out, "%s%" PRId64, i ? " " : "", interval.from);
-        if (interval.to - interval.from > 1)
-            sf_buf_printf(out, "..%" PRId64, interval.to - 1);
-    }
-    sf_buf_putc(out, '}');
-}
-
-void sf_region_print(const sf_region *region, const sf_mesh *mesh, sf_buf *out)
-{
-    for (int d = 0; d < region->rank; d++) {
-        sf_buf_puts(out, d ? " " : "");
-        print_side(region->sides[d], out);
-    }
-    for (int a = 0; a < mesh->naxes; a++) {
-        sf_intervals side = region->sides[region->rank + a];
-        if (intervals_size(side) == mesh->axes[a].size)
-            continue;
-        sf_buf_printf(out, " %s ", mesh->axes[a].name);
-        print_side(side, out);
-    }
 }

@@ -41,9 +41,6 @@ typedef struct sf_region {
 sf_region sf_region_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const sf_type *type,
                        sf_arena *arena);
 
-/* All of it: every index, every contribution. */
-sf_region sf_region_whole(const sf_mesh *mesh, const sf_type *type, sf_arena *arena);
-
 bool sf_region_is_empty(const sf_region *region);
 
 /* The regions that functions of two of them take are of one tensor on one mesh. */
@@ -68,8 +65,5 @@ bool sf_region_covered(const sf_region *wanted, size_t count, const sf_region *r
 /* Whether everything in `wanted` is in exactly one of the regions, and can be counted. */
 bool sf_region_covered_once(const sf_region *wanted, size_t count, const sf_region *regions,
                             sf_arena *arena);
-
-/* "{0..3 8..11} {0..7}", and " model {1}" for the axes whose contributions are not all there. */
-void sf_region_print(const sf_region *region, const sf_mesh *mesh, sf_buf *out);
 
 #endif

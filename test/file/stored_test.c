@@ -240,7 +240,6 @@ static void test_shapes(void **state)
     const sf_type *two = sf_type_get(pool, SF_S64, 1, (int64_t[]){2});
     assert_true(sf_stored_shape_fits(one, scalar) && !sf_stored_shape_fits(two, scalar));
     assert_false(sf_stored_shape_fits(scalar, one));
-    assert_false(sf_stored_fits(one, scalar));
     assert_true(sf_stored_is_akin(SF_S64, SF_PRED) && !sf_stored_is_akin(SF_S64, SF_F32));
 }
 

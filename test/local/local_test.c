@@ -23,6 +23,7 @@
 #include "shard/strategy.h"
 #include "sheaf/sheaf.h"
 #include "support/judge.h"
+#include "support/pieces.h"
 #include "support/ranks.h"
 #include "support/sanitized.h"
 
@@ -119,8 +120,8 @@ static double slack_of(const sf_tensor *expected, double tolerance)
     double largest = 0;
     int bits = sf_dtype_get(expected->type->dtype)->bits;
     for (int64_t i = 0; i < expected->type->count; i++)
-        if (isfinite(sf_get_size(expected, i)))
-            largest = fmax(largest, sf_get_size(expected, i));
+        if (isfinite(test_get_size(expected, i)))
+            largest = fmax(largest, test_get_size(expected, i));
     if (!sf_is_inexact(expected->type->dtype))
         return 0;
     return largest * (bits >= 32 ? tolerance : bits >= 16 ? 0.05 : 0.5);
@@ -150,8 +151,8 @@ static void compare(void *context, int rank, uint32_t result, const sf_tensor *j
     double slack = slack_of(expected, c->step->tolerance);
     int parts = sf_parts_of(joined->type->dtype);
     for (int64_t i = 0; i < joined->type->count * parts; i++) {
-        double x = sf_get_part(joined, i / parts, (int)(i % parts));
-        double y = sf_get_part(expected, i / parts, (int)(i % parts));
+        double x = test_get_part(joined, i / parts, (int)(i % parts));
+        double y = test_get_part(expected, i / parts, (int)(i % parts));
         if (x == y || (isnan(x) && isnan(y)))
             continue;
         if (!(fabs(x - y) <= slack)) {

@@ -20,6 +20,7 @@
 #include "op/samples.h"
 #include "op/util.h"
 #include "support/draw.h"
+#include "support/pieces.h"
 
 static int seen[SF_OP_COUNT]; /* how often each op was tested */
 static int splits, linear_checks;
@@ -90,9 +91,9 @@ static bool same_element(const sf_op *op, const sf_tensor *a, const sf_tensor *b
 {
     if (!sf_is_inexact(a->type->dtype))
         return sf_get_i64(a, i) == sf_get_i64(b, i);
-    double most = rounding_of(op, a->type->dtype) * (1 + sf_get_size(b, i));
+    double most = rounding_of(op, a->type->dtype) * (1 + test_get_size(b, i));
     for (int part = 0; part < 2; part++) {
-        double x = sf_get_part(a, i, part), y = sf_get_part(b, i, part);
+        double x = test_get_part(a, i, part), y = test_get_part(b, i, part);
         if (x != y && !(isnan(x) && isnan(y)) && !(fabs(x - y) <= most))
             return false;
     }
@@ -155,9 +156,9 @@ static sf_tensor piece_of(const sf_op *op, const sf_factoring *f, int factor, in
     const sf_type *type = type_of_tensor(op, tensor);
     sf_span *spans = sf_alloc(sizeof *spans * (size_t)(type->rank + 1));
     int64_t dims[SF_MAX_RANK];
-    sf_op_piece(op, f, factor, first, end, tensor, spans);
+    test_op_piece(op, f, factor, first, end, tensor, spans);
     for (int d = 0; d < type->rank; d++)
-        dims[d] = sf_span_size(spans[d]);
+        dims[d] = test_span_size(spans[d]);
     sf_tensor piece = {.type = sf_type_get(op->pool, type->dtype, type->rank, dims),
                        .spans = spans};
     if (whole) {
@@ -188,7 +189,7 @@ static void run_piece(const sf_op *op, const sf_factoring *f, int factor, int64_
           sf_diag_text(diag, 0));
     for (int i = 0; i < op->nresults; i++) {
         if (walks(f, op->noperands + i, op->out[i]->rank, factor))
-            sf_tensor_paste(&out[i], &joined[i]);
+            test_paste(&out[i], &joined[i]);
         else if (f->factors[factor].role != SF_REDUCE)
             check_same(op, "a result without the factor", &out[i], &whole[i]);
         else if (first == 0)
@@ -216,7 +217,7 @@ static void check_split(const sf_op *op, const sf_factoring *f, int factor, int 
                      f->factors[factor].role == SF_REDUCE;
         char what[64];
         snprintf(what, sizeof what, "factor %d (%s) split %d ways", factor,
-                 sf_factor_role_name(f->factors[factor].role), ways);
+                 test_role_name(f->factors[factor].role), ways);
         if (split)
             check_same(op, what, &joined[i], &whole[i]);
         sf_free(joined[i].data);

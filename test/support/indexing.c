@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "support/pieces.h"
 
 int64_t test_draw(test_random *random, int64_t low, int64_t high)
 {
@@ -174,9 +175,9 @@ static sf_tensor piece(const sf_op *op, const sf_factoring *factoring, int facto
         tensor < op->noperands ? op->in[tensor] : op->out[tensor - op->noperands];
     sf_span *spans = SF_ARRAY(arena, SF_MAX_RANK, sf_span);
     int64_t dims[SF_MAX_RANK];
-    sf_op_piece(op, factoring, factor, first, end, tensor, spans);
+    test_op_piece(op, factoring, factor, first, end, tensor, spans);
     for (int d = 0; d < whole->rank; d++)
-        dims[d] = sf_span_size(spans[d]);
+        dims[d] = test_span_size(spans[d]);
     return (sf_tensor){.type = sf_type_get(op->pool, whole->dtype, whole->rank, dims),
                        .spans = spans};
 }
@@ -214,7 +215,7 @@ static void split_factor(test_random *random, const sf_op *op, const sf_factorin
             if (cut->role == SF_REDUCE && half == 1)
                 sf_combine(cut->monoid, &joined[i], &outputs[i]);
             else
-                sf_tensor_paste(&outputs[i], &joined[i]);
+                test_paste(&outputs[i], &joined[i]);
             sf_free(outputs[i].data);
         }
     }

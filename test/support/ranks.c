@@ -8,6 +8,7 @@
 #include "op/node_builder.h"
 #include "op/slots.h"
 #include "op/util.h"
+#include "support/pieces.h"
 
 static sf_tensor new_tensor(const sf_type *type)
 {
@@ -37,7 +38,7 @@ static void load_words(const sf_tensor *tensor, int64_t i, sf_word *words)
 {
     for (int p = 0; p < 2; p++)
         if (sf_is_inexact(tensor->type->dtype))
-            words[p].real = sf_get_part(tensor, i, p);
+            words[p].real = test_get_part(tensor, i, p);
         else
             words[p].integer = (uint64_t)sf_get_i64(tensor, i);
 }

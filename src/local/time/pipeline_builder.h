@@ -64,15 +64,16 @@ typedef struct piping {
     uint32_t nruns;                /* micro-batches, or twice as many if there is a survey */
     uint32_t narguments, nresults; /* of the pipeline rank's step */
     uint64_t *wanted;              /* by instance: the groups that need it */
-    uint32_t *due;   /* by instance: the first place of this pipeline rank that needs it, or NEVER */
-    bool *leads;     /* by version: other stages of the backward pass follow from it */
-    bool *needed;    /* by version: tasks read it, or a value that follows from it */
-    bool *early;     /* by version: it is there before all tasks */
-    bool *surveyed;  /* by version: tasks need a value of all micro-batches that follows from it */
+    uint32_t *due;  /* by instance: the first place of this pipeline rank that needs it, or NEVER */
+    bool *leads;    /* by version: other stages of the backward pass follow from it */
+    bool *needed;   /* by version: tasks read it, or a value that follows from it */
+    bool *early;    /* by version: it is there before all tasks */
+    bool *surveyed; /* by version: tasks need a value of all micro-batches that follows from it */
     bool has_middle; /* tasks do need a value of all micro-batches */
     uint32_t **
         places; /* by pipeline rank, and by stage, pass and run: the place of the task in the order of the pipeline rank */
-    uint32_t *middle;    /* by pipeline rank: the place where that is put together, where there is one, */
+    uint32_t
+        *middle; /* by pipeline rank: the place where that is put together, where there is one, */
     uint32_t *last;      /* and that of the nodes after all tasks */
     pipe_doings *doings; /* by place of this pipeline rank */
 

@@ -152,15 +152,4 @@ void sf_schedule_write(const sf_schedule *schedule, sf_buf *out);
 sf_status sf_schedule_read(sf_str text, const char *file, sf_arena *arena, sf_schedule *out,
                            sf_diag *diag);
 
-/* Draws pipeline ranks over time, for a terminal `width` columns wide:
- *
- *     0 |001122    aaaa33bbbbcccc    dddd|
- *     1 |  00aaaa11bbbb22cccc  33dddd|
- *
- * Digits are forward passes, small letters backward ones and capitals weights, by micro-batch: 1, b
- * and B are micro-batch 1, and 11. Blank is idle. A task that is narrower than a column shows where
- * it covers most of one. */
-void sf_schedule_draw(const sf_schedule *schedule, const sf_pipe_jobs *jobs, const sf_times *times,
-                      uint32_t width, sf_buf *out);
-
 #endif

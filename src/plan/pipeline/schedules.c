@@ -108,15 +108,6 @@ sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *di
     return unknown(text, diag);
 }
 
-void sf_schedule_kind_text(sf_schedule_kind kind, char out[32])
-{
-    const sf_schedule_info *it = sf_schedule_get(kind.name);
-    if (it->count)
-        snprintf(out, 32, "%s:%" PRIu32, it->name, kind.chunks);
-    else
-        snprintf(out, 32, "%s", it->name);
-}
-
 const sf_schedule_info *sf_schedule_get(sf_schedule_name name)
 {
     return &table[name].info;

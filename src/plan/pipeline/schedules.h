@@ -82,9 +82,6 @@ const sf_schedule_info *sf_schedule_find_info(const char *text);
 /* Reads "1f1b", "interleaved:2". SF_EUSAGE where there is no such schedule, with a list of those that there are. */
 sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *diag);
 
-/* One by itself, as it is read. */
-void sf_schedule_kind_text(sf_schedule_kind kind, char out[32]);
-
 /* How many stages it wants of a step on so many groups, shared ones not counted. */
 uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups);
 

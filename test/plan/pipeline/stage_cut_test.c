@@ -14,6 +14,7 @@
 #include "op/flops.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
+#include "support/stage_check.h"
 
 static const uint32_t counts[] = {2, 3, 4, 8};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -41,7 +42,7 @@ typedef struct outcome {
     double completed; /* of both passes, with all nodes where they are in the end */
     sf_stage_cut cut;
     sf_stages stages;
-    sf_stage_census census;
+    test_census census;
 } outcome;
 
 static outcome cut_step(const char *name, const sf_graph *graph, uint32_t count, sf_arena *arena)
@@ -54,7 +55,7 @@ static outcome cut_step(const char *name, const sf_graph *graph, uint32_t count,
         .count = count, .time = times, .tolerance = 0.05, .microbatches = 8};
     if (sf_cut_step(graph, &request, arena, diag, &o.cut) != SF_OK ||
         sf_stages_complete(graph, count, o.cut.forward, arena, diag, &o.stages) != SF_OK ||
-        sf_stages_check(graph, &o.stages, diag, &o.census) != SF_OK)
+        test_check_stages(graph, &o.stages, diag, &o.census) != SF_OK)
         fail_msg("%s, %u stages: %s", name, count, sf_diag_text(diag, 0));
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
@@ -197,7 +198,7 @@ static void test_scopes_begin_stages(void **state)
     const char *const two[] = {"layer_0", "layer_1"};
     assert_int_equal(sf_cut_by_scopes(graph, 2, two, &arena, diag, &forward), SF_OK);
     assert_int_equal(sf_stages_complete(graph, 3, forward, &arena, diag, &stages), SF_OK);
-    assert_int_equal(sf_stages_check(graph, &stages, diag, NULL), SF_OK);
+    assert_int_equal(test_check_stages(graph, &stages, diag, NULL), SF_OK);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         if (node->phase != SF_FORWARD || stages.anywhere[node->id])

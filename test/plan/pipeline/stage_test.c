@@ -16,6 +16,7 @@
 #include "plan/pipeline/stage_flow.h"
 #include "support/indexing.h"
 #include "support/plans.h"
+#include "support/stage_check.h"
 
 static const struct {
     const char *folder, *name;
@@ -83,19 +84,19 @@ static uint32_t *draw_stages(const sf_graph *graph, uint32_t count, test_random 
 }
 
 static sf_stages complete(const char *name, const sf_graph *graph, uint32_t count,
-                          const uint32_t *said, sf_arena *arena, sf_stage_census *census)
+                          const uint32_t *said, sf_arena *arena, test_census *census)
 {
     sf_stages stages;
     sf_diag *diag = sf_diag_new();
     if (sf_stages_complete(graph, count, said, arena, diag, &stages) != SF_OK ||
-        sf_stages_check(graph, &stages, diag, census) != SF_OK)
+        test_check_stages(graph, &stages, diag, census) != SF_OK)
         fail_msg("%s, %u stages: %s", name, count, sf_diag_text(diag, 0));
     sf_diag_free(diag);
     return stages;
 }
 
 /* Parts of a step run one behind the other: F0, F1, ..., B1, B0, and what is made once per step. Each must find what it
- * reads, whatever sf_stages_check says. */
+ * reads, whatever test_check_stages says. */
 static void run_node(const sf_graph *graph, const sf_stages *stages, const sf_node *node,
                      bool *done)
 {
@@ -135,7 +136,7 @@ static void check_rules(const char *name, const sf_graph *graph)
     for (int k = 0; k < COUNTS; k++)
         for (int microbatch = 0; microbatch < 4; microbatch++) {
             sf_arena arena = {0};
-            sf_stage_census census;
+            test_census census;
             uint32_t *said = microbatch == 0 ? cut_evenly(graph, counts[k], &arena)
                                              : draw_stages(graph, counts[k], &random, &arena);
             sf_stages stages = complete(name, graph, counts[k], said, &arena, &census);
@@ -164,7 +165,7 @@ static void test_steps_keep_the_rules(void **state)
 
 static bool is_refused(const sf_graph *graph, const sf_stages *stages)
 {
-    return sf_stages_check(graph, stages, NULL, NULL) == SF_EMISMATCH;
+    return test_check_stages(graph, stages, NULL, NULL) == SF_EMISMATCH;
 }
 
 /* Whether another node of that phase reads what the node makes, in the same stage and in every turn. */
@@ -271,7 +272,7 @@ static void test_updates_send_little(void **state)
     (void)state;
     sf_graph *graph = test_step("gpt-bf16-micro"); /* no tied weights */
     sf_arena arena = {0};
-    sf_stage_census census;
+    test_census census;
     complete("gpt-bf16-micro", graph, 4, cut_evenly(graph, 4, &arena), &arena, &census);
     assert_int_equal(census.tied, 0);
     assert_int_equal(census.updates_elsewhere, 0);

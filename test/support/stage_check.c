@@ -1,7 +1,8 @@
 /* Checks an assignment to stages against its rules, edge by edge, and counts the bytes between
  * stages. */
+#include "support/stage_check.h"
+
 #include "ir/name.h"
-#include "plan/pipeline/stage.h"
 #include "plan/pipeline/stage_flow.h"
 
 typedef struct checking {
@@ -12,7 +13,7 @@ typedef struct checking {
     const bool *moving; /* by node */
     uint32_t *seen
         [2]; /* by stage: the value that was last found there, plus one; forward, and after it */
-    sf_stage_census census;
+    test_census census;
 } checking;
 
 enum { AT_FORWARD, AT_LATER };
@@ -187,8 +188,8 @@ static sf_status check_all(checking *c)
     return SF_OK;
 }
 
-sf_status sf_stages_check(const sf_graph *graph, const sf_stages *stages, sf_diag *diag,
-                          sf_stage_census *out)
+sf_status test_check_stages(const sf_graph *graph, const sf_stages *stages, sf_diag *diag,
+                            test_census *out)
 {
     sf_arena arena = {0};
     checking c = {.graph = graph, .stages = stages, .diag = diag};

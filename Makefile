@@ -32,15 +32,16 @@ soak: all
 		test/cli/split_kill.sh || test $$? -eq 77
 	scripts/soak $${SOAK_SECONDS:-600}
 
-# What is simulated beside what is measured, on ranks of this machine: REALITY="--ranks 1 --models unet-mini" for less.
+# Simulated times beside measured ones, on ranks of this machine: REALITY="--ranks 1 --models unet-mini" for less.
 reality: all
 	bench/reality $(REALITY)
 
-# What passes do on four ranks of two hosts that are network namespaces: PASSES="--only gpt-mini-64:16" for less.
+# The effect of passes on four ranks of two hosts that are network namespaces: PASSES="--only gpt-mini-64:16" for less.
 passes: all
 	bench/passes $(PASSES)
 
-# Prices of plans beside what they take, on four ranks of two hosts that are network namespaces: about 12 minutes.
+# Simulated step times of plans beside measured ones, on four ranks of two hosts that are network namespaces:
+# about 12 minutes.
 hosts: all
 	scripts/reality
 
@@ -53,7 +54,7 @@ results: all
 sweep: all
 	bench/plan_sweep $(SWEEP)
 
-# Plans in turns and in stages on all small steps, each made and verified: VERIFY="--mpi gpt-micro" for MPI, or less.
+# Plans with micro-batches, stages and sharded state on all small steps, each made and verified: VERIFY="--mpi gpt-micro" for MPI, or less.
 verify-sweep: all
 	bench/verify_sweep --part turns $(VERIFY)
 	bench/verify_sweep --part stages $(VERIFY)

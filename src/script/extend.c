@@ -1,9 +1,9 @@
 /* Primitives that a schedule defines, sheaf.primitive{name = ..., check = ..., apply = ...}, or
  * loads, sheaf.plugin(path).
  *
- * They are methods of modules, like those that are built in, and made of them: what they apply is checked, verified, tuned and kept
- * in the plan one by one, behind a note with their name. All of it is applied, or nothing.
- */
+ * They are methods of modules, like the built-in ones, and are made of them: the primitives that
+ * they apply are checked, verified, tuned and kept in the plan one by one, after a note with their
+ * name. All of them are applied, or none. */
 #include <ctype.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What a script may take. */
+/* Limits of a script. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,8 +123,8 @@ void sf_script_count(sf_script *script)
     lua_sethook(script->lua, count, LUA_MASKCOUNT, EVERY);
 }
 
-/* The compiler of Lua is not seen by the hook, and patches lists of jumps in a time that grows with their square: it gets
- * its text in pieces. */
+/* The hook does not run in Lua's compiler, which patches lists of jumps in a time that grows with
+ * their square: it gets its text in blocks. */
 typedef struct source {
     sf_str text;
     size_t at;

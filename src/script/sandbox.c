@@ -1,7 +1,8 @@
-/* The libraries that a script has: none that reaches files, other programs, the clock or chance, so that a schedule says
- * the same everywhere; and none by which it could run without being counted. So it has no metatables of its own: finalizers run
- * with hooks off, weak tables make the collector slow, and a table that calls itself fills the stack between two
- * instructions. It has no coroutines, which close what they hold with hooks off. */
+/* The libraries that a script has: none that accesses files, other programs, the clock or
+ * randomness, so that a schedule is the same everywhere; and none that could run without being
+ * counted. So it has no metatables of its own: finalizers run with hooks off, weak tables make the
+ * collector slow, and a table that calls itself fills the stack between two instructions. It has no
+ * coroutines, which close their values with hooks off. */
 #include <lualib.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 #include "script/script_state.h"
 
-/* What a script prints is for people; standard output is for results. */
+/* The output of a script is for people; standard output is for results. */
 static int print_words(lua_State *L)
 {
     int count = lua_gettop(L);
@@ -50,7 +51,8 @@ static int call_protected(lua_State *L)
     return sf_script_call_own(L);
 }
 
-/* Charged for what it goes over: arguments, texts, and lists. The hook sees none of it. */
+/* Charged for the size of its operands: arguments, texts, and lists. The hook does not count
+ * these. */
 static int call_charged(lua_State *L)
 {
     int count = lua_gettop(L);
@@ -62,7 +64,7 @@ static int call_charged(lua_State *L)
     return sf_script_call_own(L);
 }
 
-/* insert(list, at, value), remove(list, at): what is behind moves. At the end, nothing does. */
+/* insert(list, at, value), remove(list, at): later items move. At the end, none does. */
 static int shift_charged(lua_State *L)
 {
     bool inserts = lua_toboolean(L, lua_upvalueindex(2));

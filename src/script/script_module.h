@@ -33,7 +33,7 @@ void sf_script_open_primitives(lua_State *L);
 /* Where the script is. */
 void sf_script_find_place(lua_State *L, sf_primitive *said);
 
-/* Pushes what was applied, from this number on. */
+/* Pushes the applied primitives, from this number on. */
 int sf_script_push_applied(lua_State *L, int first);
 
 /* Undoes these, or raises an error. */

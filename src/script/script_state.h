@@ -4,14 +4,15 @@
  * and is freed by sf_script_run, outside of the protected call. Diagnostics become Lua errors in
  * sf_script_throw, and Lua errors diagnostics in run_schedule.c; nowhere else.
  *
- * Limits. Memory comes from an allocator of our own, and what the library takes meanwhile is counted, too. Instructions are
- * counted by a hook, which does not see what C functions do: those that could take long say first what they may take
- * (sf_script_charge). The hook, what is charged, the allocator and the reader of texts look at the clock. What is spent
- * stays spent: a script that catches the error meets it again at its next instruction.
+ * Limits. Memory comes from an allocator of our own, and memory that the library allocates
+ * meanwhile counts, too. Instructions are counted by a hook, which does not count C functions:
+ * those that could take long are charged for their worst case first (sf_script_charge). The hook,
+ * charges, the allocator and the reader of texts check the clock. The count is never reset: a
+ * script that catches the error gets it once more at its next instruction.
  *
- * Callbacks. While a function of the script is asked or traced, the schedule is held (sf_primitives_hold): nothing can be
- * applied, undone or found, so that no callback changes what its caller walks.
- */
+ * Callbacks. While a function of the script is called back or traced, the schedule is locked
+ * (sf_primitives_hold): no primitive can be applied, undone or found, so that no callback changes
+ * data that its caller walks. */
 #ifndef SF_SCRIPT_SCRIPT_STATE_H
 #define SF_SCRIPT_SCRIPT_STATE_H
 
@@ -45,7 +46,7 @@ static inline sf_script *sf_script_of(lua_State *L)
 
 /* limits.c: a Lua state within the limits; NULL without memory. */
 lua_State *sf_script_open(sf_script *script);
-void sf_script_count(sf_script *script); /* instructions and seconds, anew */
+void sf_script_count(sf_script *script); /* restarts the counts of instructions and seconds */
 void sf_script_charge(lua_State *L, double instructions);
 
 bool sf_script_is_late(const sf_script *script);
@@ -72,7 +73,7 @@ int sf_script_call_own(lua_State *L);
 /* patterns.c: string.find and its like, charged for their worst case. */
 void sf_script_guard_strings(lua_State *L);
 
-/* values.c: what must not depend on addresses. The text of a value has none. */
+/* values.c: functions whose results must not depend on addresses. The text of a value has none. */
 void sf_script_open_values(lua_State *L);
 const char *sf_script_push_text(lua_State *L, int at, size_t *length);
 
@@ -85,7 +86,7 @@ void sf_script_open_tune(lua_State *L);
 /* Raises the error of the last call in script->scratch. */
 int sf_script_throw(lua_State *L);
 
-/* Raises again what a protected call has caught. */
+/* Raises the error that a protected call has caught. */
 int sf_script_raise(lua_State *L, int result);
 
 #endif

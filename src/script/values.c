@@ -1,5 +1,6 @@
-/* Functions of the sandbox in the place of Lua's that show addresses, or the order of a hash table, which depends on addresses and on
- * the clock: tostring, string.format, pairs, next and table.sort. What these walk is a copy: no callback changes it. */
+/* Functions of the sandbox that replace those of Lua that show addresses, or the order of a hash
+ * table, which depends on addresses and on the clock: tostring, string.format, pairs, next and
+ * table.sort. They walk copies: no callback changes them. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static int to_text(lua_State *L)
     return 1;
 }
 
-/* Arguments of %s become texts; the library's own does the rest. */
+/* Arguments of %s become texts; the library's own function formats all others. */
 static int format(lua_State *L)
 {
     int at = 1;
@@ -79,7 +80,7 @@ static int *push_order(lua_State *L, int count)
     return order;
 }
 
-/* The list is at 1, what orders it at 2 or nil, and a copy of the list at 3. */
+/* The list is at 1, its comparison at 2 or nil, and a copy of the list at 3. */
 static bool is_less(void *context, int a, int b)
 {
     lua_State *L = context;

@@ -1,4 +1,4 @@
-# The text that kernels of the cuda engine stand on lives in plain files, which the library carries with it.
+# The common text of the cuda engine's kernels is in plain files, which the library carries with it.
 
 set(cuda_folder ${CMAKE_SOURCE_DIR}/src/run/text/cu)
 set(cuda_files

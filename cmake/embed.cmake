@@ -1,5 +1,5 @@
 # Writes a C file with the bytes of files: cmake -D OUT=FILE.c -D HEADER=INCLUDED -D "FILES=NAME=PATH,...;..." -P embed.cmake, with -D TYPE=NAME where it is not that of pages
-# Each name becomes `const TYPE NAME`, of the files one behind the other. Bytes are bytes, so neither compiler nor byte order matters.
+# Each name becomes `const TYPE NAME`, of the files one after the other. Bytes are bytes, so neither compiler nor byte order matters.
 
 if(NOT TYPE)
     set(TYPE sf_page_file)

@@ -16,7 +16,7 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
     list(APPEND gemm_flags_neon_bf16 -march=armv8.2-a+bf16)
 endif()
 
-# gcc makes SVE of vectors of a fixed size when it is told the width; what is compiled for one width runs
+# gcc makes SVE of vectors of a fixed size when the width is given; code for one width runs
 # only where vectors have it. clang 14 warns, on the same text, of sizes that it cannot work out; so clang
 # stays with NEON.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
@@ -37,7 +37,7 @@ foreach(set IN LISTS gemm_sets)
 endforeach()
 
 # A CBLAS can stand in for the kernels. SF_BLAS: none, openblas, blis, the path of a library, or auto,
-# which goes by what was measured (docs/design/performance.md): on x86-64 our own are as fast as the best
+# which follows measurements (docs/design/performance.md): on x86-64 our own are as fast as the best
 # library and much faster than one that does not know the processor; elsewhere a library comes first.
 
 set(SF_BLAS auto CACHE STRING "CBLAS for matrix products: auto, none, openblas, blis or a path")

@@ -1,4 +1,4 @@
-# The pages of sheaf report and sheaf tune are plain files, which the library carries with it: what stands before the data, and after.
+# The pages of sheaf report and sheaf tune are plain files, which the library carries with it: the text before the data, and after.
 
 set(page_folder ${CMAKE_SOURCE_DIR}/src/report/page)
 set(plan_head begin.html page.css plan.html)

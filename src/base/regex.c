@@ -43,7 +43,7 @@ static void take(sf_regex_state *state, int c)
     state->bits[c / 8] |= (uint8_t)(1 << c % 8);
 }
 
-/* "[:alpha:]", behind its "[:". */
+/* "[:alpha:]", after its "[:". */
 static bool read_class(reading *r, sf_regex_state *state)
 {
     static const struct {
@@ -64,7 +64,7 @@ static bool read_class(reading *r, sf_regex_state *state)
     return false;
 }
 
-/* Behind its "[". */
+/* After its "[". */
 static void read_set(reading *r)
 {
     sf_regex_state *state = add(r, TAKE);

@@ -376,7 +376,7 @@ double sf_costs_op_on(const sf_costs *costs, int kind, const sf_effort *effort)
     return op_seconds(costs->kinds[kind], effort);
 }
 
-/* A convolution may turn into a product as it stands, and each device packs what it needs, or nothing. */
+/* A convolution may become a plain product, and each device packs its own operands, or none. */
 static double least_product(const sf_device_kind *kind, const sf_effort *effort)
 {
     sf_math math = sf_math_done(kind, effort->math);

@@ -21,7 +21,7 @@ double sf_curve_at(const sf_curve *curve, double amount)
     return y0 * exp(log(amount / x0) / log(x1 / x0) * log(y1 / y0));
 }
 
-/* A power law is steepest at an end of it, so no piece between two points does better than one at either. */
+/* A power law is steepest at an end of it, so no part between two points is faster than one at either. */
 double sf_curve_least(const sf_curve *curve, double amount)
 {
     double pace = amount > 0 ? sf_curve_at(curve, amount) / amount : 0;

@@ -22,7 +22,7 @@ typedef struct sf_curve {
 /* Seconds for an amount; the curve has a point. */
 double sf_curve_at(const sf_curve *curve, double amount);
 
-/* The least seconds in which an amount is done, in pieces of any size up to all of it. */
+/* The least seconds for an amount, in parts of any size up to all of it. */
 double sf_curve_least(const sf_curve *curve, double amount);
 
 /* A curve through what was measured: `amounts` increase; where more took less time, the points before it

@@ -47,7 +47,7 @@ double sf_gpu_seconds(const sf_gpu *gpu, sf_unit unit, sf_math math, double dept
     return gpu->products[math].count > 0 ? product_at(&gpu->products[math], depth, flops) : 0;
 }
 
-/* Pieces may be less deep. Between two depths the time of a product is between those at both. */
+/* Parts may be less deep. Between two depths the time of a product is between those at both. */
 static double least_of_depths(const sf_depths *d, double depth, double flops)
 {
     double least = sf_curve_least(&d->curves[0], flops);

@@ -61,7 +61,7 @@ typedef struct sf_gpu {
 /* Seconds of a product or of the unit's work; 0 if that was not measured. */
 double sf_gpu_seconds(const sf_gpu *gpu, sf_unit unit, sf_math math, double depth, double flops);
 
-/* The least seconds in which such a product is done, in pieces of any size up to it; 0: it was not measured. */
+/* The least seconds of such a product, in parts of any size up to it; 0: it was not measured. */
 double sf_gpu_least(const sf_gpu *gpu, sf_unit unit, sf_math math, double depth, double flops);
 
 #endif

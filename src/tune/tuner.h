@@ -4,12 +4,13 @@
  * each other if their numbers are; those of another are equal or not. Not every combination of
  * places is a point: a space may have any form.
  *
- * A tuner asks for a point and is told what came of it, again and again. What it asks for follows from
- * what it was told, so a run that is broken off is taken up by telling the same again.
+ * A tuner repeatedly proposes a point and receives its result. The proposals depend on the results,
+ * so an interrupted run resumes by passing the same results once more.
  *
  *     exhaustive    all, in their order
- *     model         Gaussian processes of time and of memory (tune/process.h): what is expected to improve most on the best
- *                   so far, by how likely it is to fit; it ends when little is expected of any
+ *     model         Gaussian processes of time and of memory (tune/process.h): the largest expected
+ *                   improvement of the best, times its probability to fit; it ends when the
+ *                   expected improvement is small
  */
 #ifndef SF_TUNE_TUNER_H
 #define SF_TUNE_TUNER_H

@@ -96,10 +96,10 @@ warns "SHEAF_NCCL has off, shared or the path of a library, not 'on'"
 
 # What does not end although all ranks have come is given up, and everything closes.
 pin "zero3 --stages 2 --micro-batches 2 --schedule 1f1b" 4 # compiled before
-FAKE_NCCL_STALL=2 expect 1 "${train[@]}" --steps 9 --wait 5
+FAKE_NCCL_STALL=2 expect 1 "${train[@]}" --steps 9 --wait 12
 warns " s for what ranks exchange by NCCL"
 says "step 1/9"
-FAKE_NCCL_STALL=130 expect 1 "${train[@]}" --steps 9 --wait 5 # in the graph
+FAKE_NCCL_STALL=130 expect 1 "${train[@]}" --steps 9 --wait 12 # in the graph
 warns " s for what ranks exchange by NCCL"
 warns "gave up what ranks exchange by NCCL"
 says "step 2/9"

@@ -61,9 +61,17 @@ typedef enum sf_source {
     SF_FROM_NAME,    /* names of arguments and results */
     SF_FROM_ORDER,   /* position and type */
     SF_FROM_FLOW,    /* the flow of data */
+    SF_FROM_TEXT,    /* the text says it */
     SF_SOURCE_COUNT
 } sf_source;
 const char *sf_source_name(sf_source source);
+
+/* Whether somebody said it; else it was guessed. */
+static inline bool sf_source_is_known(sf_source source)
+{
+    return source == SF_FROM_USER || source == SF_FROM_SIDECAR || source == SF_FROM_ALIAS ||
+           source == SF_FROM_TEXT;
+}
 
 typedef struct sf_argument {
     const char *name;     /* never NULL; "arg3" where the text has none */
@@ -80,6 +88,7 @@ typedef struct sf_result {
     const char *name; /* "" where the text has none */
     const char *sharding;
     bool is_loss;
+    sf_source loss_from;
     bool is_output; /* somebody said that it becomes no argument */
     bool
         is_loose; /* looks like new state of argument `like`, but becomes none: see front/lost_state.h */

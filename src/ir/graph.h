@@ -128,6 +128,7 @@ struct sf_graph {
     sf_argument *arguments; /* top->narguments */
     sf_result *results;     /* top->nresults */
     bool has_scopes;        /* the text told scopes */
+    bool scopes_guessed;    /* they are from the paths of parameters (front/param_scopes.h) */
     sf_kernel_choice kernels;
     const char *
         compiled; /* scopes whose loops want to be machine code, a line each; or NULL. In the pool */

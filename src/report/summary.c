@@ -206,7 +206,9 @@ void sf_summarize(const sf_graph *graph, const char *file, sf_summary *out)
     out->found[SF_FOUND_PHASES][SF_FROM_FLOW] = 1;
     out->found[SF_FOUND_LOSS]
               [out->loss == SF_NONE ? SF_FROM_NOTHING : graph->results[out->loss].loss_from] = 1;
-    out->found[SF_FOUND_SCOPES][out->nscopes == 1 ? SF_FROM_NOTHING : SF_FROM_TEXT] = 1;
+    out->found[SF_FOUND_SCOPES][out->nscopes == 1       ? SF_FROM_NOTHING
+                                : graph->scopes_guessed ? SF_FROM_NAME
+                                                        : SF_FROM_TEXT] = 1;
     sf_arena_free(&walk.scratch);
 }
 

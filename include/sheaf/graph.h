@@ -2,6 +2,7 @@
 #ifndef SHEAF_GRAPH_H
 #define SHEAF_GRAPH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ typedef struct sf_load_options {
     int64_t
         assume_trip_count; /* the trip count of loops whose text does not give one, in costs and simulations; 0: one.
                             Running a step does not use it */
+    bool
+        strict; /* what is guessed of roles and state against the sidecar or the text is SF_EINPUT, not a warning */
 } sf_load_options;
 
 /* Reads StableHLO or HLO text, also .gz and .xz; "-" is standard input. The text determines which

@@ -126,6 +126,7 @@ static sf_status read_and_import(struct load *load)
         .most_nodes =
             load->options.most_nodes > 0 ? load->options.most_nodes : SF_MOST_NODES_DEFAULT,
         .state = load->options.state,
+        .strict = load->options.strict,
         .assume_trip_count = load->options.assume_trip_count,
     };
     SF_TRY(read_texts(load, &import));

@@ -39,6 +39,7 @@ static sf_status read_root(const char *path, sf_arena *arena, sf_diag *diag, con
 {
     sf_str text;
     SF_TRY(sf_file_read(path, arena, 0, &text, diag));
+    SF_TRY(sf_plan_refuse_step(text, path, diag));
     SF_TRY(sf_json_parse(text, path, arena, out, diag));
     return sf_plan_read_format(*out, path, diag);
 }

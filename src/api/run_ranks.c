@@ -41,10 +41,8 @@ static sf_status run_rank(const rank *r)
 {
     const sf_world *world = r->world;
     sf_status status = world->work(world->context, r->comm, r->diag);
-    if (status != SF_OK && !(world->settled && atomic_load(world->settled))) {
-        const char *text = sf_diag_text(r->diag, 0);
-        sf_comm_abort(r->comm, text ? text : sf_status_name(status));
-    }
+    if (status != SF_OK && !(world->settled && atomic_load(world->settled)))
+        sf_comm_abort(r->comm, sf_diag_reason(r->diag, status));
     return status;
 }
 

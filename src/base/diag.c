@@ -216,6 +216,14 @@ const char *sf_diag_text(sf_diag *diag, int index)
     return message->whole ? message->whole : "error: out of memory";
 }
 
+const char *sf_diag_reason(const sf_diag *diag, sf_status status)
+{
+    for (int i = 0; diag && i < diag->count && i < SF_DIAG_KEPT; i++)
+        if (diag->messages[i].status != SF_OK && diag->messages[i].text)
+            return diag->messages[i].text;
+    return sf_status_name(status);
+}
+
 void sf_assert_failed(const char *condition, const char *file, int line)
 {
     fprintf(stderr, "sheaf: internal error: %s at %s:%d; please report this\n", condition, file,

@@ -59,6 +59,9 @@ void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
  * newest failure of this thread without one. */
 sf_status sf_hint(sf_diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What went wrong first, in words for the messages of other ranks: no place, no hint. Never NULL. */
+const char *sf_diag_reason(const sf_diag *diag, sf_status status);
+
 /* Says of the newest message that another rank has said it first; returns its status. */
 sf_status sf_heard(sf_diag *diag);
 

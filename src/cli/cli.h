@@ -86,7 +86,6 @@ typedef struct sf_cli_making {
     sf_cli_list pins;
     sf_cli_script script; /* in place of the schedule of `spec` */
     sf_show_options show;
-    bool strict;
 } sf_cli_making;
 
 typedef struct sf_cli_command {
@@ -123,11 +122,9 @@ int sf_cli_misuse(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Prints the messages to standard error, coloured on a terminal unless NO_COLOR is set, frees
- * `diag`, and gives the exit code of the status. */
+ * `diag`, and gives the exit code of the status; after sf_cli_be_strict, a warning is a failure. */
 int sf_cli_finish(sf_status status, sf_diag *diag);
-
-/* The same; with --strict, a warning is a failure. */
-int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag *diag);
+void sf_cli_be_strict(bool strict);
 
 /* A step, and the plan that splits it, as commands that run one take them. */
 typedef struct sf_cli_split {

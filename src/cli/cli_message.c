@@ -101,6 +101,13 @@ static void print_message(const char *text, bool colour)
     print_text(text);
 }
 
+static bool is_strict;
+
+void sf_cli_be_strict(bool strict)
+{
+    is_strict = strict;
+}
+
 int sf_cli_finish(sf_status status, sf_diag *diag)
 {
     bool colour = sf_cli_colour(STDERR_FILENO);
@@ -116,15 +123,8 @@ int sf_cli_finish(sf_status status, sf_diag *diag)
         fprintf(stderr, "error: %s\n", sf_status_name(status));
     sf_diag_free(diag);
     if (status == SF_OK)
-        return SF_EXIT_GOOD;
+        return is_strict && count > 0 ? SF_EXIT_FAILED : SF_EXIT_GOOD;
     return status == SF_EUSAGE ? SF_EXIT_USAGE : SF_EXIT_FAILED;
-}
-
-int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag *diag)
-{
-    bool warned = sf_diag_count(diag) > 0;
-    int exit_code = sf_cli_finish(status, diag);
-    return exit_code == SF_EXIT_GOOD && making->strict && warned ? SF_EXIT_FAILED : exit_code;
 }
 
 sf_diag *sf_cli_diag(void)

@@ -271,5 +271,7 @@ bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const ch
     /* In sf_load_options 0 means the default. */
     if (command->load && table.unroll >= 0)
         command->load->unroll = table.unroll == 0 ? -1 : table.unroll;
+    if (command->load)
+        sf_cli_be_strict(command->load->strict);
     return true;
 }

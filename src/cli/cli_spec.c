@@ -52,7 +52,6 @@ void sf_cli_add_making(sf_cli_table *table, sf_cli_making *making)
         {SF_OPT_OUTPUT, &making->output,
          "write the plan to FILE as JSON; - is standard output, without the summary"},
         {SF_OPT_JSON, &making->show.json, "print the summary as JSON"},
-        {SF_OPT_STRICT, &making->strict, "exit with 1 if there is a warning"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         sf_cli_add_option(table, &shared[i]);

@@ -79,6 +79,9 @@ static void add_load(sf_cli_table *table, sf_load_options *load)
         {SF_OPT_STATE, &load->state,
          "which result becomes which argument of the next step: ARGUMENT=RESULT,... (numbers or "
          "names), or none"},
+        {SF_OPT_STRICT, &load->strict,
+         "exit with 1 if there is a warning; a guess of roles or state against the sidecar or the "
+         "text is an error"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         sf_cli_add_option(table, &shared[i]);

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 
 struct job {
-    const char *left, *right, *step;
+    const char *left, *right, *step, *cluster;
     sf_load_options load;
     sf_show_options show;
 };
@@ -13,11 +13,18 @@ struct job {
 static sf_status diff_with(const struct job *job, const sf_graph *graph, sf_diag *diag)
 {
     sf_plan *left = NULL, *right = NULL;
-    sf_status status = sf_cli_open_plan(job->left, graph, diag, &left);
+    sf_cluster *cluster = NULL;
+    sf_status status = SF_OK;
+    if (job->cluster)
+        status = sf_cli_open_cluster(job->cluster, NULL, diag, &cluster);
+    if (status == SF_OK)
+        status = sf_cli_open_plan(job->left, graph, diag, &left);
     if (status == SF_OK)
         status = sf_cli_open_plan(job->right, graph, diag, &right);
     if (status == SF_OK)
-        status = sf_plan_diff(graph, left, right, job->left, job->right, &job->show, NULL, diag);
+        status = sf_plan_diff_on(graph, left, right, job->left, job->right, cluster, &job->show,
+                                 NULL, diag);
+    sf_cluster_free(cluster);
     sf_plan_free(left);
     sf_plan_free(right);
     return status;
@@ -42,12 +49,16 @@ int sf_cli_diff(int argc, char **argv)
     const sf_cli_option options[] = {
         {SF_OPT_STEP, &job.step,
          "the step (default: the file that one of the plans was made from)"},
+        {SF_OPT_CLUSTER, &job.cluster,
+         "simulate both plans on this cluster (default: the figures in the plans, which pinned "
+         "plans "
+         "do not have)"},
         {SF_OPT_ALL, &job.show.all, "print every tensor; fold no rows"},
         {SF_OPT_JSON, &job.show.json, "print JSON"},
     };
     const sf_cli_command command = {
         .name = "diff",
-        .synopsis = "PLAN OTHER [--step STEP] [--all] [--json]",
+        .synopsis = "PLAN OTHER [--step STEP] [--cluster CLUSTER] [--all] [--json]",
         .about = "Prints how two plans of one step differ: mesh, stages, micro-batches, recompute, "
                  "expected time and memory, and the layouts of arguments and ops.",
         .operand = "PLAN",

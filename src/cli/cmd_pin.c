@@ -120,5 +120,5 @@ int sf_cli_pin(int argc, char **argv)
         !((spec->shard_state || spec->npins > 0) && ranks > 0))
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish_making(pin(&job, diag), &job.making, diag);
+    return sf_cli_finish(pin(&job, diag), diag);
 }

@@ -160,5 +160,5 @@ int sf_cli_plan(int argc, char **argv)
     job.terminal = isatty(STDERR_FILENO);
     sf_diag *diag = sf_cli_diag();
     keep_what_is_freed();
-    return sf_cli_finish_making(plan(&job, diag), &job.making, diag);
+    return sf_cli_finish(plan(&job, diag), diag);
 }

@@ -1,5 +1,6 @@
 #include "front/elementwise_state.h"
 
+#include "ir/clone.h"
 #include "op/util.h"
 
 /* Of one result; the walk of a larger one ends there. */
@@ -42,10 +43,53 @@ static void look_behind(walker *w, const sf_node *node, sf_value value)
         look_at(w, node->operands[i]);
 }
 
-sf_growth sf_growth_of(const sf_graph *graph, sf_arena *arena)
+enum { MANY = UINT32_MAX };
+
+static void join_origin(void *context, sf_value value)
+{
+    struct {
+        const uint32_t *origins;
+        uint32_t all;
+    } *join = context;
+    uint32_t one = join->origins[value];
+    if (join->all == 0)
+        join->all = one;
+    else if (one != 0 && one != join->all)
+        join->all = MANY;
+}
+
+/* By value of the top block: the one tensor among the arguments that it is made from, plus one; MANY; or 0, as of
+ * constants and of what only single numbers go into. */
+static uint32_t *find_origins(const sf_graph *graph, sf_arena *arena)
 {
     const sf_block *top = graph->top;
-    sf_growth out = {.first = SF_ARRAY(arena, top->nresults + 1, size_t)};
+    struct {
+        const uint32_t *origins;
+        uint32_t all;
+    } join;
+    uint32_t *origins = SF_ARRAY(arena, graph->nvalues, uint32_t);
+    join.origins = origins;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        origins[top->arguments[i]] = sf_argument_type(graph, i)->rank > 0 ? i + 1 : 0;
+    for (uint32_t n = 0; n < top->nnodes; n++) {
+        const sf_node *node = sf_top_node(graph, n);
+        join.all = 0;
+        for (uint32_t i = 0; i < node->noperands; i++)
+            join_origin(&join, node->operands[i]);
+        for (uint32_t r = 0; r < node->nregions; r++)
+            sf_block_uses(graph, node->regions[r], join_origin, &join);
+        for (uint32_t r = 0; r < node->nresults; r++)
+            origins[node->result + r] = join.all;
+    }
+    return origins;
+}
+
+sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *arena)
+{
+    const sf_block *top = graph->top;
+    sf_growth out = {.first = SF_ARRAY(arena, top->nresults + 1, size_t),
+                     .forward = SF_ARRAY(arena, top->nresults, bool)};
+    const uint32_t *origins = needed ? find_origins(graph, arena) : NULL;
     walker w = {.graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
     size_t count = 0, capacity = 0;
     for (uint32_t r = 0; r < top->nresults; r++) {
@@ -55,6 +99,9 @@ sf_growth sf_growth_of(const sf_graph *graph, sf_arena *arena)
         look_at(&w, top->results[r]);
         for (size_t i = 0; i < w.count; i++) {
             const sf_value_info *info = &graph->values[w.queue[i]];
+            if (info->node != SF_NONE && needed && needed[w.queue[i]] &&
+                (i == 0 || origins[w.queue[i]] == MANY))
+                out.forward[r] = true;
             if (info->node != SF_NONE)
                 look_behind(&w, graph->nodes[info->node], w.queue[i]);
             else if (info->index < top->narguments && w.queue[i] == top->arguments[info->index])

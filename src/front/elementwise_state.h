@@ -1,5 +1,7 @@
 /* Growth: which results of a function are made from which of its arguments by ops on single elements, as new state is
- * from the old: p - r * m from p and from m, but not the gradient of p from p.
+ * from the old: p - r * m from p and from m, but not the gradient of p from p. What is known of each sample, such as
+ * (y - f(x))^2 of one target y, grows from the batch in the same way; but it, or what it grows from, is on the way to the
+ * loss, which new state is not.
  */
 #ifndef SF_FRONT_ELEMENTWISE_STATE_H
 #define SF_FRONT_ELEMENTWISE_STATE_H
@@ -9,10 +11,12 @@
 typedef struct sf_growth {
     uint32_t *arguments; /* those of result r: arguments[first[r]] .. arguments[first[r + 1]] */
     size_t *first;
+    bool *
+        forward; /* by result: it is on the way to the loss, or grows from what is and is no mere copy of one argument */
 } sf_growth;
 
-/* Lives in the arena. */
-sf_growth sf_growth_of(const sf_graph *graph, sf_arena *arena);
+/* Lives in the arena. `needed`, by value: what the loss needs; NULL: nothing is forward. */
+sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *arena);
 
 bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument);
 

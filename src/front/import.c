@@ -8,6 +8,7 @@
 #include "front/duplicate_cheap.h"
 #include "front/name_scope.h"
 #include "front/normal.h"
+#include "front/param_scopes.h"
 #include "front/phase.h"
 #include "front/remat.h"
 #include "front/roles_and_state.h"
@@ -468,6 +469,7 @@ static sf_status import_entry(struct importer *im)
     sf_graph_arrange(im->graph, nroots, roots);
     sf_graph_close(im->graph);
     sf_graph_prune(im->graph);
+    sf_find_param_scopes(im->graph);
     sf_graph *arranged = sf_graph_clone(im->graph);
     sf_graph_free(im->graph);
     im->graph = arranged;

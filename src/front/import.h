@@ -16,6 +16,7 @@ typedef struct sf_import_options {
     const char *sidecar; /* text of NAME.json, or NULL */
     const char *sidecar_file;
     const char *state;         /* links by hand, see front/roles_and_state.h, or NULL */
+    bool strict;               /* a guess against what is known is an error, not a warning */
     int64_t assume_trip_count; /* of loops whose number cannot be known; 0: not known */
 } sf_import_options;
 

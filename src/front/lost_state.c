@@ -52,7 +52,7 @@ void sf_find_loose(sf_graph *graph)
     sf_arena arena = {0};
     if (!sf_any_link(graph))
         return;
-    sf_growth growth = sf_growth_of(graph, &arena);
+    sf_growth growth = sf_growth_of(graph, NULL, &arena);
     bool *linked = SF_ARRAY(&arena, graph->top->nresults, bool);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_argument *argument = &graph->arguments[i];

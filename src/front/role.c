@@ -57,6 +57,13 @@ static const char *const follower_words[] = {"ema",    "target",  "teacher", "sl
 /* Of parameters that are not trained. */
 static const char *const frozen_words[] = {"base", "frozen", "pretrained", "backbone", NULL};
 
+bool sf_is_called_batch(const char *name)
+{
+    sf_str first;
+    return next_name_part(&name, &first) && is_one_of_words(first, batch_words) &&
+           !is_one_of_words(first, follower_words);
+}
+
 /* The first word names the argument of the user's function, the others lie inside of it. Optimizer words win over
  * parameter words, because the state of a parameter bears its name. */
 static bool role_by_name(const char *name, sf_role *role)
@@ -245,7 +252,7 @@ void sf_find_roles(sf_graph *graph, const bool *needed, bool is_step)
 {
     caster c = {.graph = graph, .needed = needed, .is_step = is_step};
     find_trees(&c);
-    c.growth = sf_growth_of(graph, &c.arena);
+    c.growth = sf_growth_of(graph, NULL, &c.arena);
     find_feeds(&c);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         cast_argument(&c, i);

@@ -12,6 +12,9 @@ void sf_find_roles(sf_graph *graph, const bool *needed, bool is_step);
 /* Whether one of the words of the name, in letters of either case, is in the list, which NULL ends. */
 bool sf_name_has_word(const char *name, const char *const *words);
 
+/* Whether the argument of the user's function that it is in is called what batches are called. */
+bool sf_is_called_batch(const char *name);
+
 /* Whether tensors of that type may be keys of a random generator. */
 bool sf_may_be_key(const sf_type *type);
 

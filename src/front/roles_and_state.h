@@ -1,9 +1,9 @@
 /* Roles and state: the role of each argument, and the result that replaces it in the next step.
  *
- *     sidecar.h   roles from a file beside the step
- *     state_links.h      which result becomes which argument
- *     elementwise_state.h    which results are made from which arguments element by element, as new
- *                            state is from the old
+ *     sidecar.h   what a file beside the step tells of roles
+ *     state_links.h      which result becomes which argument: state_linker.h, order_links.c
+ *     find_loss.h        which result is the loss
+ *     elementwise_state.h    which results are made from which arguments element by element, as new state is from the old
  *     role.h      parameters, optimizer state, batch and keys
  *     lost_state.h     values that look like state, but would be lost
  *
@@ -13,7 +13,8 @@
 
 #include "front/import.h"
 
-/* Fills role, role_from, next, next_from and is_loose of the graph's arguments and is_loss and is_loose of its results. */
+/* Fills role, role_from, next, next_from and is_loose of the graph's arguments and is_loss, loss_from and is_loose of its
+ * results. What is known binds: the sidecar, and aliases in the text. With `strict`, guesses against it are errors. */
 sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_diag *diag);
 
 #endif

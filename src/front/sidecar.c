@@ -56,7 +56,7 @@ static bool is_shape(const sf_json *shape)
 struct sidecar {
     sf_str text;
     const char *file;
-    const sf_json *args, *outputs; /* one of them may be NULL */
+    const sf_json *args, *outputs, *loss; /* NULL: not there */
     sf_diag *diag;
 };
 
@@ -93,9 +93,10 @@ static sf_status check_entry(const struct sidecar *sidecar, size_t number)
 static sf_status check_sidecar(const struct sidecar *sidecar)
 {
     sf_status status = SF_OK;
-    if (!sidecar->args && !sidecar->outputs)
+    if (!sidecar->args && !sidecar->outputs && !sidecar->loss)
         return sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
-                       "this is no sidecar: it is no object with \"args\" or \"outputs\"");
+                       "this is no sidecar: it is no object with \"args\", \"outputs\" or "
+                       "\"loss\"");
     if (sidecar->args && sf_json_kind_of(sidecar->args) != SF_JSON_ARRAY)
         return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, sidecar->args),
                        "\"args\" must be an array, not %s",
@@ -161,6 +162,12 @@ static uint32_t find_output(const sf_json *entry, const sf_graph *graph)
     return SF_NONE;
 }
 
+static sf_status hint_at_results(const struct sidecar *sidecar)
+{
+    return sf_hint(sidecar->diag, "it is the number of a result, from 0, or its name, such as "
+                                  "\"result[2]['grads']['w']\"");
+}
+
 static sf_status mark_outputs(const struct sidecar *sidecar, sf_graph *graph)
 {
     const sf_json *outputs = sidecar->outputs;
@@ -174,11 +181,26 @@ static sf_status mark_outputs(const struct sidecar *sidecar, sf_graph *graph)
         if (result == SF_NONE) {
             sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, entry),
                     "entry %zu of \"outputs\" is no result of the step", i);
-            return sf_hint(sidecar->diag, "it is the number of a result, from 0, or its name, such "
-                                          "as \"result[2]['grads']['w']\"");
+            return hint_at_results(sidecar);
         }
         graph->results[result].is_output = true;
     }
+    return SF_OK;
+}
+
+static sf_status mark_loss(const struct sidecar *sidecar, sf_graph *graph)
+{
+    if (!sidecar->loss)
+        return SF_OK;
+    uint32_t result = find_output(sidecar->loss, graph);
+    const sf_type *type = result == SF_NONE ? NULL : sf_result_type(graph, result);
+    if (!type || type->rank > 0 || !sf_is_float(type->dtype)) {
+        sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, sidecar->loss),
+                "\"loss\" is no result of the step that is a single number in floating point");
+        return hint_at_results(sidecar);
+    }
+    graph->results[result].is_output = graph->results[result].is_loss = true;
+    graph->results[result].loss_from = SF_FROM_SIDECAR;
     return SF_OK;
 }
 
@@ -191,6 +213,7 @@ sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, s
     if (status == SF_OK) {
         sidecar.args = sf_json_get(json, "args");
         sidecar.outputs = sf_json_get(json, "outputs");
+        sidecar.loss = sf_json_get(json, "loss");
         status = check_sidecar(&sidecar);
     } else {
         sf_hint(diag, "if this is about something else, option sidecar none does without it");
@@ -199,6 +222,8 @@ sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, s
         status = assign_roles(&sidecar, graph);
     if (status == SF_OK)
         status = mark_outputs(&sidecar, graph);
+    if (status == SF_OK)
+        status = mark_loss(&sidecar, graph);
     sf_arena_free(&arena);
     return status;
 }

@@ -1,12 +1,15 @@
 #include "front/state_links.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/intern.h"
-#include "front/elementwise_state.h"
+#include "base/mem.h"
+#include "front/find_loss.h"
 #include "front/role.h"
+#include "front/state_linker.h"
 
 static void set_next(sf_argument *argument, uint32_t result, sf_source from)
 {
@@ -87,28 +90,6 @@ static sf_status links_by_hand(sf_graph *graph, const char *state, sf_diag *diag
 
 /* By name */
 
-typedef struct named_result {
-    const char *path; /* after "result" */
-    uint32_t index;
-    struct named_result *next; /* another with the same last part */
-} named_result;
-
-typedef struct linker {
-    sf_graph *graph;
-    sf_arena arena;
-    sf_interner by_path; /* of named_result */
-    sf_interner by_last; /* lists of named_result, by the last part of their path */
-    named_result *results;
-    bool *taken; /* by result */
-    sf_growth growth;
-} linker;
-
-static void take_result(linker *l, uint32_t argument, uint32_t result, sf_source from)
-{
-    set_next(&l->graph->arguments[argument], result, from);
-    l->taken[result] = true;
-}
-
 static const char *path_behind_head(const char *name)
 {
     return name + strcspn(name, "[.");
@@ -126,12 +107,12 @@ static const char *last_part(const char *path)
 
 static bool is_path(const void *item, const void *key)
 {
-    return strcmp(((const named_result *)item)->path, key) == 0;
+    return strcmp(((const sf_named_result *)item)->path, key) == 0;
 }
 
 static bool ends_alike(const void *item, const void *key)
 {
-    return strcmp(last_part(((const named_result *)item)->path), key) == 0;
+    return strcmp(last_part(((const sf_named_result *)item)->path), key) == 0;
 }
 
 static uint64_t hash_text(const char *text)
@@ -139,12 +120,12 @@ static uint64_t hash_text(const char *text)
     return sf_hash_bytes(0, text, strlen(text));
 }
 
-static void index_results(linker *l)
+static void index_results(sf_linker *l)
 {
     const sf_graph *graph = l->graph;
-    l->results = SF_ARRAY(&l->arena, graph->top->nresults, named_result);
+    l->results = SF_ARRAY(&l->arena, graph->top->nresults, sf_named_result);
     for (uint32_t i = graph->top->nresults; i-- > 0;) {
-        named_result *result = &l->results[i];
+        sf_named_result *result = &l->results[i];
         result->path = path_behind_head(graph->results[i].name);
         result->index = i;
         if (!*result->path)
@@ -154,7 +135,7 @@ static void index_results(linker *l)
             ->item = result;
         sf_intern_slot *slot =
             sf_intern_find(&l->by_last, &l->arena, hash_text(last), ends_alike, last);
-        result->next = (named_result *)(uintptr_t)slot->item;
+        result->next = (sf_named_result *)(uintptr_t)slot->item;
         slot->item = result;
     }
 }
@@ -166,22 +147,22 @@ typedef struct part {
     size_t length;
 } part;
 
-static const char *path_in_part(const linker *l, const part *p, uint32_t i)
+static const char *path_in_part(const sf_linker *l, const part *p, uint32_t i)
 {
     return l->graph->arguments[p->first + i].name + p->length;
 }
 
 /* The result at prefix + path that the argument may become, or SF_NONE. */
-static uint32_t find_result(linker *l, sf_str prefix, const char *path, uint32_t argument)
+static uint32_t find_result(sf_linker *l, sf_str prefix, const char *path, uint32_t argument)
 {
     size_t length = strlen(path);
     sf_mark mark = sf_arena_mark(&l->arena);
     char *whole = sf_arena_alloc(&l->arena, prefix.length + length + 1);
     memcpy(whole, prefix.at, prefix.length);
     memcpy(whole + prefix.length, path, length + 1);
-    const named_result *found = sf_intern_look(&l->by_path, hash_text(whole), is_path, whole);
+    const sf_named_result *found = sf_intern_look(&l->by_path, hash_text(whole), is_path, whole);
     sf_arena_reset(&l->arena, mark);
-    if (!found || l->taken[found->index] ||
+    if (!found || l->taken[found->index] || l->fed[argument] ||
         sf_result_type(l->graph, found->index) != sf_argument_type(l->graph, argument))
         return SF_NONE;
     return found->index;
@@ -201,26 +182,61 @@ static int count_parts(sf_str path)
     return count;
 }
 
-static bool is_found_at(linker *l, const part *p, sf_str prefix, const search *how)
+/* What becomes itself is as well a batch that is passed on. */
+static bool is_passed_on(const sf_linker *l, uint32_t result)
 {
-    uint32_t grown = 0;
+    return !sf_maker(l->graph, l->graph->top->results[result]);
+}
+
+static size_t head_length(const char *name)
+{
+    return strcspn(name, "[.");
+}
+
+static bool has_head(const sf_linker *l, uint32_t i, const char *name, size_t length)
+{
+    const char *other = l->graph->arguments[i].name;
+    return head_length(other) == length && memcmp(other, name, length) == 0;
+}
+
+/* Parts that do not grow, such as statistics, buffers and what is frozen: the sidecar says that they are state, or most of the user's argument comes back with them,
+ * and it is not called a batch. A single tensor may be anything that the step reports under the name of what it takes, such
+ * as the priorities of samples: it is not on the way to the loss. */
+static bool is_most_of_argument(const sf_linker *l, const part *p, uint32_t result)
+{
+    const sf_block *top = l->graph->top;
+    const char *name = l->graph->arguments[p->first].name;
+    size_t length = head_length(name);
+    uint32_t all = 0, back = p->count;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (has_head(l, i, name, length)) {
+            all++;
+            back += l->graph->arguments[i].next != SF_NONE;
+        }
+    bool is_report = back == 1 && l->growth.forward[result] && !l->relaxed;
+    return l->kept[p->first] || (2 * back > all && !is_report && !sf_is_called_batch(name));
+}
+
+static bool is_found_at(sf_linker *l, const part *p, sf_str prefix, const search *how)
+{
+    uint32_t grown = 0, result = SF_NONE;
     if (count_parts(prefix) > how->most_depth)
         return false;
     for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t result = find_result(l, prefix, path_in_part(l, p, i), p->first + i);
+        result = find_result(l, prefix, path_in_part(l, p, i), p->first + i);
         if (result == SF_NONE)
             return false;
-        grown += how->grows && sf_grows_from(&l->growth, result, p->first + i);
+        grown += sf_is_new_state(l, result, p->first + i) && !is_passed_on(l, result);
     }
-    return !how->grows || 2 * grown >= p->count;
+    return how->grows ? 2 * grown >= p->count : is_most_of_argument(l, p, result);
 }
 
 /* Where the results are that have all of the part; a prefix of NULL: nowhere. Of several places the first. */
-static sf_str find_prefix(linker *l, const part *p, const search *how)
+static sf_str find_prefix(sf_linker *l, const part *p, const search *how)
 {
     const char *path = path_in_part(l, p, 0);
     const char *last = last_part(path);
-    const named_result *r = sf_intern_look(&l->by_last, hash_text(last), ends_alike, last);
+    const sf_named_result *r = sf_intern_look(&l->by_last, hash_text(last), ends_alike, last);
     for (; r; r = r->next) {
         size_t whole = strlen(r->path), length = strlen(path);
         if (whole < length || strcmp(r->path + whole - length, path) != 0)
@@ -232,11 +248,11 @@ static sf_str find_prefix(linker *l, const part *p, const search *how)
     return (sf_str){0};
 }
 
-static void link_part(linker *l, const part *p, sf_str prefix)
+static void link_part(sf_linker *l, const part *p, sf_str prefix)
 {
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t result = find_result(l, prefix, path_in_part(l, p, i), p->first + i);
-        take_result(l, p->first + i, result, SF_FROM_NAME);
+        sf_take_result(l, p->first + i, result, SF_FROM_NAME);
     }
 }
 
@@ -250,7 +266,7 @@ static size_t length_at(const char *name, int depth)
     return at < length ? at : length;
 }
 
-static part part_at(const linker *l, uint32_t first, uint32_t end, int depth)
+static part part_at(const sf_linker *l, uint32_t first, uint32_t end, int depth)
 {
     const sf_argument *arguments = l->graph->arguments;
     part p = {first, 1, length_at(arguments[first].name, depth)};
@@ -264,27 +280,28 @@ static part part_at(const linker *l, uint32_t first, uint32_t end, int depth)
     return p;
 }
 
-/* A tensor that is an argument of its own: the result of its kind that derives from it, and from
- * little else. A value derived from several kinds of state becomes the last of them. */
-static void link_tensor(linker *l, uint32_t argument, const search *how)
+/* A tensor that is an argument of its own: the result of its kind that grows from it, and from little else. What is
+ * made of several kinds of state becomes the last of them. What is passed on is state before other state only. */
+static void link_tensor(sf_linker *l, uint32_t argument, const search *how)
 {
     const sf_graph *graph = l->graph;
     uint32_t best = SF_NONE;
     for (uint32_t r = 0; r < graph->top->nresults; r++)
         if (!l->taken[r] && sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
             count_parts(sf_str_of(l->results[r].path)) <= how->most_depth &&
-            sf_grows_from(&l->growth, r, argument) &&
+            sf_is_new_state(l, r, argument) &&
             (best == SF_NONE || sf_growth_count(&l->growth, r) < sf_growth_count(&l->growth, best)))
             best = r;
-    if (best != SF_NONE)
-        take_result(l, argument, best, SF_FROM_NAME);
+    if (best != SF_NONE &&
+        !(is_passed_on(l, best) && sf_is_called_batch(graph->arguments[argument].name)))
+        sf_take_result(l, argument, best, SF_FROM_NAME);
 }
 
-/* The largest trees that are returned together; others are searched part by part. */
-static void link_range(linker *l, uint32_t first, uint32_t end, int depth, const search *how)
+/* As much as comes back together; what does not is looked at part by part. */
+static void link_range(sf_linker *l, uint32_t first, uint32_t end, int depth, const search *how)
 {
     while (first < end) {
-        if (l->graph->arguments[first].next != SF_NONE) {
+        if (l->graph->arguments[first].next != SF_NONE || l->fed[first]) {
             first++;
             continue;
         }
@@ -301,10 +318,9 @@ static void link_range(linker *l, uint32_t first, uint32_t end, int depth, const
     }
 }
 
-static void link_by_name(linker *l)
+static void link_by_name(sf_linker *l)
 {
     static const search searches[] = {{1, true}, {1, false}, {3, true}, {3, false}};
-    index_results(l);
     if (l->graph->top->nresults == 0 || !*l->graph->results[0].name)
         return;
     /* Where nothing grows this is no step: gradients have the names and types of parameters, too. */
@@ -331,205 +347,200 @@ static sf_status check_aliases(const sf_graph *graph, sf_diag *diag)
     return SF_OK;
 }
 
-/* Aliases in the text, if names gave no answer or the same. */
-static void link_by_alias(linker *l, const uint32_t *aliases)
+static bool ends_in(const char *name, const char *path)
 {
-    for (uint32_t i = 0; i < l->graph->top->narguments; i++) {
-        sf_argument *argument = &l->graph->arguments[i];
-        if (aliases[i] != SF_NONE && argument->next == aliases[i])
-            argument->next_from = SF_FROM_ALIAS;
-        if (argument->next != SF_NONE || aliases[i] == SF_NONE || l->taken[aliases[i]])
-            continue;
-        take_result(l, i, aliases[i], SF_FROM_ALIAS);
-    }
+    size_t length = strlen(name), ending = strlen(path);
+    return ending > 0 && ending <= length && strcmp(name + length - ending, path) == 0;
 }
 
-/* By order */
-
-static bool is_number(const sf_type *type)
+/* Whether the result has the argument's path behind that of something else, and grows from it. */
+static bool is_namesake(const sf_linker *l, uint32_t result, uint32_t argument)
 {
-    return type->rank == 0 && sf_is_float(type->dtype);
+    const sf_graph *graph = l->graph;
+    return sf_result_type(graph, result) == sf_argument_type(graph, argument) &&
+           ends_in(graph->results[result].name,
+                   path_behind_head(graph->arguments[argument].name)) &&
+           sf_is_new_state(l, result, argument);
 }
 
-static bool reports_number(const linker *l)
-{
-    for (uint32_t r = 0; r < l->graph->top->nresults; r++)
-        if ((!l->taken[r] || l->graph->results[r].is_output) &&
-            is_number(sf_result_type(l->graph, r)))
-            return true;
-    return false;
-}
-
-/* Arguments and results in their order, as many pairs of one type as possible, derived ones
- * counting most. The table has the best score from argument i and result r on. Derived pairs at the
- * beginning are in the best match of all: any other pair of one of the two counts no more, and
- * leaves the other without one. So they are taken, and the table, which is quadratic, begins after
- * them; for most steps it is nearly empty. */
-enum { GROWING = 3, PLAIN = 1, MOST_CELLS = 1 << 26 };
-
-typedef struct alignment {
-    const linker *l;
-    size_t narguments, nresults;
-    size_t first;     /* argument and result that the table begins with */
-    uint32_t *scores; /* [narguments - first + 1][nresults - first + 1] */
-} alignment;
-
-static uint32_t *score_at(const alignment *a, size_t argument, size_t result)
-{
-    return &a->scores[(argument - a->first) * (a->nresults - a->first + 1) + result - a->first];
-}
-
-static uint32_t score_of_pair(const alignment *a, size_t argument, size_t result)
-{
-    const sf_graph *graph = a->l->graph;
-    uint32_t i = (uint32_t)argument, r = (uint32_t)result;
-    if (sf_argument_type(graph, i) != sf_result_type(graph, r))
-        return 0;
-    return sf_grows_from(&a->l->growth, r, i) ? GROWING : PLAIN;
-}
-
-static uint32_t larger_of(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
-static void fill_scores(const alignment *a)
-{
-    for (size_t i = a->narguments; i-- > a->first;)
-        for (size_t r = a->nresults; r-- > a->first;) {
-            uint32_t pair = score_of_pair(a, i, r);
-            uint32_t skip = larger_of(*score_at(a, i + 1, r), *score_at(a, i, r + 1));
-            *score_at(a, i, r) = pair ? larger_of(pair + *score_at(a, i + 1, r + 1), skip) : skip;
-        }
-}
-
-static void take_alignment(linker *l, const alignment *a)
-{
-    for (size_t i = 0; i < a->first; i++)
-        take_result(l, (uint32_t)i, (uint32_t)i, SF_FROM_ORDER);
-    for (size_t i = a->first, r = a->first; i < a->narguments && r < a->nresults;) {
-        uint32_t pair = score_of_pair(a, i, r);
-        if (pair && *score_at(a, i, r) == pair + *score_at(a, i + 1, r + 1))
-            take_result(l, (uint32_t)i++, (uint32_t)r++, SF_FROM_ORDER);
-        else if (*score_at(a, i, r) == *score_at(a, i, r + 1))
-            r++;
-        else
-            i++;
-    }
-}
-
-static void drop_link(linker *l, uint32_t argument)
-{
-    l->taken[l->graph->arguments[argument].next] = false;
-    set_next(&l->graph->arguments[argument], SF_NONE, SF_FROM_NOTHING);
-}
-
-/* But for numbers, all results are state. */
-static bool gives_nothing_else(const linker *l)
-{
-    for (uint32_t r = 0; r < l->graph->top->nresults; r++)
-        if (!l->taken[r] && sf_result_type(l->graph, r)->rank > 0)
-            return false;
-    return true;
-}
-
-/* A pair that is not derived is state if it is between derived ones, or right after them, as keys
- * are. A function whose arguments are all returned, or that reports no number, is no step; nor is
- * one with results that are not state, unless its state comes first. */
-static void drop_chance(linker *l)
+/* The result that an argument becomes although the text aliases it to another; or SF_NONE. JAX pairs donated arguments with
+ * results of their type in order, gradients and the state of other tensors included: then an alias is of memory only. It is
+ * when the argument does not grow into that result, but into one that has its name and is aliased to nothing of that
+ * name. */
+static uint32_t refute_alias(const sf_linker *l, uint32_t argument, const uint32_t *aliases)
 {
     const sf_block *top = l->graph->top;
-    const sf_argument *arguments = l->graph->arguments;
-    uint32_t first = SF_NONE, last = 0, links = 0;
-    for (uint32_t i = 0; i < top->narguments; i++)
-        if (arguments[i].next != SF_NONE && sf_grows_from(&l->growth, arguments[i].next, i)) {
-            first = first == SF_NONE ? i : first;
-            last = i;
-        }
-    while (first != SF_NONE && last + 1 < top->narguments && arguments[last + 1].next != SF_NONE &&
-           arguments[last + 1].next == arguments[last].next + 1 &&
-           !sf_is_inexact(sf_argument_type(l->graph, last + 1)->dtype))
-        last++;
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        if (arguments[i].next != SF_NONE && (first == SF_NONE || i < first || i > last))
-            drop_link(l, i);
-        links += arguments[i].next != SF_NONE;
+    if (sf_grows_from(&l->growth, aliases[argument], argument))
+        return SF_NONE;
+    for (uint32_t r = 0; r < top->nresults; r++) {
+        bool claimed = l->taken[r] || r == aliases[argument] || !is_namesake(l, r, argument);
+        for (uint32_t i = 0; !claimed && i < top->narguments; i++)
+            claimed = aliases[i] == r && is_namesake(l, r, i);
+        if (!claimed)
+            return r;
     }
-    bool is_step = links < top->narguments && reports_number(l) &&
-                   (gives_nothing_else(l) || (links > 0 && arguments[0].next != SF_NONE));
-    for (uint32_t i = 0; i < top->narguments; i++)
-        if (arguments[i].next != SF_NONE && !is_step)
-            drop_link(l, i);
+    return SF_NONE;
 }
 
-/* A step returns its new state in the order of the arguments. Unused arguments are missing, but
- * their next values are not. */
-static void link_by_order(linker *l)
+enum { SHOWN = 200 };
+
+static const char *result_name(const sf_linker *l, uint32_t result, char text[SHOWN + 8])
 {
-    alignment a = {l, l->graph->top->narguments, l->graph->top->nresults, 0, NULL};
-    while (a.first < a.narguments && a.first < a.nresults &&
-           score_of_pair(&a, a.first, a.first) == GROWING)
-        a.first++;
-    size_t cells = (a.narguments - a.first + 1) * (a.nresults - a.first + 1);
-    if (cells > MOST_CELLS)
-        return;
-    a.scores = SF_ARRAY(&l->arena, cells, uint32_t);
-    fill_scores(&a);
-    take_alignment(l, &a);
-    drop_chance(l);
+    const char *name = l->graph->results[result].name;
+    snprintf(text, SHOWN + 8, *name ? ", %.*s," : "", SHOWN, name);
+    return text;
 }
 
-/* A new key is made by other ops than elementwise ones. If a step takes and returns as many keys,
- * it returns the next ones. */
-static void link_keys(linker *l)
+/* A guess, or a word of the text, against something that is known. */
+static void contradict(sf_linker *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void contradict(sf_linker *l, const char *format, ...)
 {
-    const sf_block *top = l->graph->top;
-    uint32_t keys = 0, next = 0;
-    for (uint32_t i = 0; i < top->narguments; i++)
-        keys +=
-            l->graph->arguments[i].next == SF_NONE && sf_may_be_key(sf_argument_type(l->graph, i));
-    for (uint32_t r = 0; r < top->nresults; r++)
-        keys -= !l->taken[r] && sf_may_be_key(sf_result_type(l->graph, r));
-    for (uint32_t i = 0; keys == 0 && i < top->narguments; i++) {
-        const sf_type *type = sf_argument_type(l->graph, i);
-        if (l->graph->arguments[i].next != SF_NONE || !sf_may_be_key(type))
-            continue;
-        while (next < top->nresults &&
-               (l->taken[next] || !sf_may_be_key(sf_result_type(l->graph, next))))
-            next++;
-        if (next < top->nresults && sf_result_type(l->graph, next) == type)
-            take_result(l, i, next, SF_FROM_ORDER);
-    }
+    char text[4 * SHOWN];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (l->strict)
+        l->status = sf_fail(l->diag, SF_EINPUT, SF_NOWHERE, "%s", text);
+    else
+        sf_warn(l->diag, SF_NOWHERE, "%s", text);
+    sf_hint(l->diag, "--state ARGUMENT=RESULT,... says what becomes what; the sidecar, what an "
+                     "argument is for and, in \"outputs\", which results become none");
 }
 
-static void infer_links(linker *l)
+/* Drops aliases that are of memory only. Where one is, the others that are of other names say no more. */
+static void drop_refuted_aliases(sf_linker *l, uint32_t *aliases)
 {
     sf_graph *graph = l->graph;
-    uint32_t *aliases = SF_ARRAY(&l->arena, graph->top->narguments, uint32_t);
-    l->taken = SF_ARRAY(&l->arena, graph->top->nresults, bool);
-    for (uint32_t r = 0; r < graph->top->nresults; r++)
-        l->taken[r] = graph->results[r].is_output;
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        bool aliased = graph->arguments[i].next_from == SF_FROM_ALIAS;
-        aliases[i] = aliased ? graph->arguments[i].next : SF_NONE;
-        set_next(&graph->arguments[i], SF_NONE, SF_FROM_NOTHING);
-    }
-    l->growth = sf_growth_of(graph, &l->arena);
-    link_by_name(l);
-    link_by_alias(l, aliases);
-    if (!sf_any_link(graph))
-        link_by_order(l);
-    if (sf_any_link(graph))
-        link_keys(l);
+    uint32_t refuted = SF_NONE, better = SF_NONE;
+    for (uint32_t i = 0; i < graph->top->narguments && refuted == SF_NONE; i++)
+        if (aliases[i] != SF_NONE && (better = refute_alias(l, i, aliases)) != SF_NONE)
+            refuted = i;
+    if (refuted == SF_NONE)
+        return;
+    char first[SHOWN + 8], second[SHOWN + 8];
+    contradict(
+        l,
+        "the text aliases the argument %.*s to result %u%s which is not made from it element "
+        "by element, but result %u%s is and has its name: it is taken, and such aliases "
+        "say where memory is used again",
+        SHOWN, graph->arguments[refuted].name, aliases[refuted],
+        result_name(l, aliases[refuted], first), better, result_name(l, better, second));
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (aliases[i] != SF_NONE && !is_namesake(l, aliases[i], i))
+            aliases[i] = SF_NONE;
 }
 
-sf_status sf_link_state(sf_graph *graph, const char *state, sf_diag *diag)
+/* What the text says binds. */
+static void link_by_alias(sf_linker *l, const uint32_t *aliases)
+{
+    char name[SHOWN + 8];
+    for (uint32_t i = 0; i < l->graph->top->narguments; i++) {
+        const sf_argument *argument = &l->graph->arguments[i];
+        if (aliases[i] == SF_NONE)
+            continue;
+        if (l->graph->results[aliases[i]].is_output)
+            contradict(l,
+                       "the text aliases the argument %.*s to result %u%s which is no new state "
+                       "by \"outputs\" of the sidecar: it is not linked",
+                       SHOWN, argument->name, aliases[i], result_name(l, aliases[i], name));
+        if (l->taken[aliases[i]])
+            continue;
+        if (l->fed[i] || (sf_is_called_batch(argument->name) && l->growth.forward[aliases[i]]))
+            contradict(l,
+                       "the argument %.*s is %s by %s, but the text aliases it to result %u%s so "
+                       "that becomes it in the next step",
+                       SHOWN, argument->name,
+                       sf_role_name(l->fed[i] ? argument->role : SF_ROLE_BATCH),
+                       l->fed[i] ? "the sidecar" : "its name", aliases[i],
+                       result_name(l, aliases[i], name));
+        sf_take_result(l, i, aliases[i], SF_FROM_ALIAS);
+    }
+}
+
+/* What the sidecar says is fed has a namesake among the results: it does not become it, but the sidecar may be wrong. */
+static void tell_namesakes(sf_linker *l)
+{
+    const sf_graph *graph = l->graph;
+    char name[SHOWN + 8];
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        for (uint32_t r = 0;
+             l->fed[i] && graph->arguments[i].next == SF_NONE && r < graph->top->nresults; r++)
+            if (!l->taken[r] && sf_result_type(graph, r) == sf_argument_type(graph, i) &&
+                ends_in(graph->results[r].name, path_behind_head(graph->arguments[i].name))) {
+                contradict(l,
+                           "result %u%s has the name and the type of the argument %.*s, which is "
+                           "%s by the sidecar: it does not become it",
+                           r, result_name(l, r, name), SHOWN, graph->arguments[i].name,
+                           sf_role_name(graph->arguments[i].role));
+                break;
+            }
+}
+
+/* By what may be the loss as long as links are not known. */
+static void find_growth(sf_linker *l)
+{
+    const sf_graph *graph = l->graph;
+    uint32_t *becomes = SF_ARRAY(&l->arena, graph->nvalues, uint32_t);
+    bool *kept = SF_ARRAY(&l->arena, graph->top->narguments, bool);
+    l->growth = sf_growth_of(graph, NULL, &l->arena);
+    for (uint32_t r = 0; r < graph->top->nresults; r++)
+        for (size_t k = l->growth.first[r]; k < l->growth.first[r + 1]; k++) {
+            uint32_t i = l->growth.arguments[k];
+            kept[i] = kept[i] || (sf_result_type(graph, r) == sf_argument_type(graph, i) &&
+                                  !is_passed_on(l, r));
+        }
+    bool *needed = sf_needed_by(graph, becomes, sf_guess_loss(graph, becomes, kept, false));
+    l->growth = sf_growth_of(graph, needed, &l->arena);
+    sf_free(needed);
+}
+
+static void guess_links(sf_linker *l)
+{
+    link_by_name(l);
+    if (!sf_any_link(l->graph))
+        sf_link_by_order(l);
+}
+
+static void infer_links(sf_linker *l)
+{
+    sf_graph *graph = l->graph;
+    const sf_block *top = graph->top;
+    uint32_t *aliases = SF_ARRAY(&l->arena, top->narguments, uint32_t);
+    l->taken = SF_ARRAY(&l->arena, top->nresults, bool);
+    l->fed = SF_ARRAY(&l->arena, top->narguments, bool);
+    l->kept = SF_ARRAY(&l->arena, top->narguments, bool);
+    for (uint32_t r = 0; r < top->nresults; r++)
+        l->taken[r] = graph->results[r].is_output;
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        sf_argument *argument = &graph->arguments[i];
+        bool aliased = argument->next_from == SF_FROM_ALIAS;
+        aliases[i] = aliased ? argument->next : SF_NONE;
+        set_next(argument, SF_NONE, SF_FROM_NOTHING);
+        bool said = argument->role_from == SF_FROM_SIDECAR;
+        l->fed[i] = said && (argument->role == SF_ROLE_BATCH || argument->role == SF_ROLE_OTHER);
+        l->kept[i] = said && (argument->role == SF_ROLE_PARAM || argument->role == SF_ROLE_STATE);
+    }
+    find_growth(l);
+    index_results(l);
+    drop_refuted_aliases(l, aliases);
+    link_by_alias(l, aliases);
+    guess_links(l);
+    l->relaxed = !sf_any_link(graph);
+    if (l->relaxed)
+        guess_links(l);
+    if (sf_any_link(graph))
+        sf_link_keys(l);
+    tell_namesakes(l);
+}
+
+sf_status sf_link_state(sf_graph *graph, const char *state, bool strict, sf_diag *diag)
 {
     SF_TRY(check_aliases(graph, diag));
     if (state)
         return links_by_hand(graph, state, diag);
-    linker l = {.graph = graph};
+    sf_linker l = {.graph = graph, .diag = diag, .strict = strict};
     infer_links(&l);
     sf_arena_free(&l.arena);
-    return SF_OK;
+    return l.status;
 }

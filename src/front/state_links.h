@@ -1,19 +1,21 @@
 /* State links: which result becomes which argument in the next step.
  *
- * The sources, best first: the user's word; names, where an argument of the user's function, or a
- * part of one, comes back as a whole; aliases in the text, which only say that two tensors may
- * share memory; position and type. Without the user's word, only a function whose new state derives
- * from the old, by elementwise ops, counts as a step: a function that returns gradients has results
- * of the same names and types. */
+ * The sources, best first: the user's word; aliases in the text; names, where an argument of the user's function, or a part
+ * of one, comes back as a whole; position and type. The first two are known and bind, but for aliases that the text itself
+ * shows to be of memory only. The others are guesses: none makes state of what the sidecar says is fed, nor of a tensor
+ * into which the step puts what it knows of each sample. Only what has new state that grows from the old, by ops on single
+ * elements, is believed to be a step: a function that returns gradients has results of the same names and types.
+ */
 #ifndef SF_FRONT_STATE_LINKS_H
 #define SF_FRONT_STATE_LINKS_H
 
 #include "base/diag.h"
 #include "ir/graph.h"
 
-/* The user's word, or NULL: "ARGUMENT=RESULT,...", each a number or a name, or "none". Fills next
- * and next_from of all arguments; next initially has the text's aliases. */
-sf_status sf_link_state(sf_graph *graph, const char *state, sf_diag *diag);
+/* The user's word, or NULL: "ARGUMENT=RESULT,...", each a number or a name, or "none". Fills next and next_from of all
+ * arguments; of aliases, next holds what the text said. Roles that the sidecar gives are set. What contradicts something
+ * known is a warning or, with `strict`, SF_EINPUT. */
+sf_status sf_link_state(sf_graph *graph, const char *state, bool strict, sf_diag *diag);
 
 bool sf_any_link(const sf_graph *graph);
 

@@ -1,5 +1,6 @@
 #include "front/text_module.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -60,21 +61,130 @@ static bool is_binary(sf_str text)
     return controls > 1;
 }
 
+static const char how[] = "jax.jit(f).lower(*args).as_text()";
+#define FROM_TORCH "in PyTorch write torchax's or torch_xla's StableHLO of the whole training step"
+
+/* What is taken for a step, by how it begins; what is printed of a step often is. */
+static const struct {
+    const char *begins, *what, *advice;
+} others[] = {
+    {"ML\xEFR", "MLIR bytecode, not text",
+     "in JAX write jax.jit(f).lower(*args).as_text(), or exported.mlir_module(); stablehlo-opt "
+     "FILE "
+     "also turns bytecode into text"},
+    {"PK\003\004", "a zip archive, as torch.save and torch.export.save write them, not text",
+     FROM_TORCH},
+    {"\x80\002", "a pickle, not text", NULL},
+    {"\x80\003", "a pickle, not text", NULL},
+    {"\x80\004", "a pickle, not text", NULL},
+    {"\x80\005", "a pickle, not text", NULL},
+    {"{ lambda", "a jaxpr, as jax.make_jaxpr prints it", NULL},
+    {"{lambda", "a jaxpr, as jax.make_jaxpr prints it", NULL},
+    {"let ", "a jaxpr, as jax.make_jaxpr prints it", NULL},
+    {"Exported(", "what Python prints of a jax.export.Exported",
+     "write exported.mlir_module(), which is the text"},
+    {"ExportedProgram", "what Python prints of a torch.export.ExportedProgram",
+     FROM_TORCH "; an ExportedProgram is the forward pass alone"},
+    {"GraphModule(", "what Python prints of a torch.fx.GraphModule", FROM_TORCH},
+    {"class GraphModule", "code of a torch.fx.GraphModule", FROM_TORCH},
+    {"graph(", "a graph of TorchScript or torch.fx", FROM_TORCH},
+    {"graph():", "a graph of torch.fx", FROM_TORCH},
+    {"<jax.", "what Python prints of an object of JAX", NULL},
+    {"<jaxlib.", "what Python prints of an object of JAX", NULL},
+    {"{", "JSON, as plans, sidecars and devices are", "the step is what a plan was made from"},
+    {"import ", "Python source", NULL},
+    {"from ", "Python source", NULL},
+    {"def ", "Python source", NULL},
+    {"@", "Python source", NULL},
+    {"#!", "a script", NULL},
+    {"\"\"\"", "Python source", NULL},
+    {"<", "markup, such as a page that was downloaded", NULL},
+};
+
+/* Without the blanks and lines of comments that it begins with. */
+static sf_str beginning(sf_str text)
+{
+    size_t at = 0;
+    for (;;) {
+        while (at < text.length && text.at[at] && strchr(" \t\r\n", text.at[at]))
+            at++;
+        bool is_comment = text.length - at > 1 &&
+                          (text.at[at] == '/' ? text.at[at + 1] == '/'
+                                              : text.at[at] == '#' && text.at[at + 1] == ' ');
+        if (!is_comment)
+            return (sf_str){text.at + at, text.length - at};
+        const char *end = memchr(text.at + at, '\n', text.length - at);
+        at = end ? (size_t)(end - text.at) : text.length;
+    }
+}
+
+static bool holds(sf_str text, const char *word)
+{
+    return memmem(text.at, text.length, word, strlen(word)) != NULL;
+}
+
+/* MLIR in which no op is of StableHLO: the first of these dialects that it has. */
+static const char *other_dialect(sf_str text)
+{
+    static const char *const dialects[] = {
+        "mhlo.",  "torch.",  "tosa.",   "linalg.", "tf.",     "tfl.",  "onnx.", "ttir.", "tt.",
+        "arith.", "tensor.", "affine.", "scf.",    "memref.", "llvm.", "gpu.",  "vhlo.",
+    };
+    if (holds(text, "stablehlo.") || holds(text, "chlo.") || holds(text, "HloModule"))
+        return NULL;
+    for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
+        char word[16];
+        snprintf(word, sizeof word, " %s", dialects[i]);
+        if (holds(text, word) || (word[0] = '"', holds(text, word)))
+            return dialects[i];
+    }
+    return NULL;
+}
+
+static sf_status refuse_text(const char *what, const char *advice, sf_loc loc, sf_diag *diag)
+{
+    sf_fail(diag, SF_EINPUT, loc, "this is %s: a step is StableHLO or HLO text", what);
+    return advice ? sf_hint(diag, "%s", advice)
+                  : sf_hint(diag,
+                            "in JAX write %s, which is the text; the same with "
+                            "as_text(dialect=\"hlo\") is HLO",
+                            how);
+}
+
+/* One sentence in place of all that a reader would find wrong in it. */
+static sf_status refuse_others(sf_str text, sf_loc loc, sf_diag *diag)
+{
+    text = beginning(text);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (sf_str_starts(text, others[i].begins))
+            return refuse_text(others[i].what, others[i].advice, loc, diag);
+    const char *dialect = other_dialect(text);
+    if (!dialect)
+        return SF_OK;
+    char what[64];
+    snprintf(what, sizeof what, "MLIR of dialect %.*s, without StableHLO", (int)strlen(dialect) - 1,
+             dialect);
+    return refuse_text(what,
+                       strcmp(dialect, "vhlo.") == 0 || strcmp(dialect, "mhlo.") == 0
+                           ? "stablehlo-opt --vhlo-legalize-to-stablehlo and mlir-hlo-opt "
+                             "--hlo-legalize-to-stablehlo turn it into StableHLO"
+                           : NULL,
+                       loc, diag);
+}
+
 sf_status sf_text_check(sf_str *text, const char *file, sf_diag *diag)
 {
-    static const char mark[] = "\xEF\xBB\xBF", bytecode[] = "ML\xEFR";
-    static const char how[] = "jax.jit(f).lower(*args).as_text()";
+    static const char mark[] = "\xEF\xBB\xBF";
     sf_loc loc = {file, 0, 0};
     if (sf_str_starts(*text, mark))
         *text = (sf_str){text->at + 3, text->length - 3};
-    if (sf_str_starts(*text, bytecode)) {
-        sf_fail(diag, SF_EINPUT, loc, "this is MLIR bytecode, not text");
-        return sf_hint(diag, "in JAX write %s; stablehlo-opt FILE also turns bytecode into text",
-                       how);
-    }
+    SF_TRY(refuse_others(*text, loc, diag));
     if (is_binary(*text)) {
         sf_fail(diag, SF_EINPUT, loc, "this is a binary file, not text");
-        return sf_hint(diag, "in JAX write %s, or the same with as_text(dialect=\"hlo\")", how);
+        return sf_hint(diag,
+                       "in JAX write %s, or the same with as_text(dialect=\"hlo\"); of an HLO "
+                       "proto, XlaComputation(data).as_hlo_text()",
+                       how);
     }
     if (is_blank(*text)) {
         sf_fail(diag, SF_EINPUT, loc, "the file is empty");

@@ -118,6 +118,7 @@ void sf_graph_clone_head(const sf_graph *from, sf_graph *to)
 {
     to->name = from->name;
     to->has_scopes = from->has_scopes;
+    to->scopes_guessed = from->scopes_guessed;
     to->kernels = from->kernels;
     to->compiled = from->compiled;
     if (from->arguments)

@@ -20,7 +20,7 @@ const char *sf_role_name(sf_role role)
 const char *sf_source_name(sf_source source)
 {
     static const char *const names[] = {"nothing", "--state", "sidecar", "alias",
-                                        "name",    "order",   "flow"};
+                                        "name",    "order",   "flow",    "text"};
     return names[source];
 }
 

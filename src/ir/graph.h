@@ -60,9 +60,17 @@ typedef enum sf_source {
     SF_FROM_NAME,    /* names of arguments and results */
     SF_FROM_ORDER,   /* position and type */
     SF_FROM_FLOW,    /* the flow of data */
+    SF_FROM_TEXT,    /* the text says it */
     SF_SOURCE_COUNT
 } sf_source;
 const char *sf_source_name(sf_source source);
+
+/* Whether somebody said it; else it was guessed. */
+static inline bool sf_source_is_known(sf_source source)
+{
+    return source == SF_FROM_USER || source == SF_FROM_SIDECAR || source == SF_FROM_ALIAS ||
+           source == SF_FROM_TEXT;
+}
 
 typedef struct sf_argument {
     const char *name;     /* never NULL; "arg3" where the text has none */
@@ -79,6 +87,7 @@ typedef struct sf_result {
     const char *name; /* "" where the text has none */
     const char *sharding;
     bool is_loss;
+    sf_source loss_from;
     bool is_output; /* somebody said that it becomes no argument */
     bool
         is_loose; /* looks like new state of argument `like`, but becomes none: see front/lost_state.h */
@@ -119,6 +128,7 @@ struct sf_graph {
     sf_argument *arguments; /* top->narguments */
     sf_result *results;     /* top->nresults */
     bool has_scopes;        /* the text has scopes */
+    bool scopes_guessed;    /* they are from the paths of parameters (front/param_scopes.h) */
     sf_kernel_choice kernels;
     const char *
         compiled; /* scopes whose loops want to be machine code, a line each; or NULL. In the pool */

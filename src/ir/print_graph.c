@@ -429,7 +429,7 @@ static void print_properties(struct printer *p, const sf_node *node)
 static void print_location(struct printer *p, const sf_node *node)
 {
     static const char *const phases[] = {"jvp()/", "transpose(jvp())/", ""};
-    if (!p->graph->has_scopes)
+    if (!p->graph->has_scopes || p->graph->scopes_guessed)
         return;
     sf_buf path = {0};
     sf_buf_printf(&path, "%s%s%s%s", phases[node->phase], node->scope->path,

@@ -262,20 +262,49 @@ static sf_status eval_check(sf_eval *eval, const sf_op *op, const struct check *
                    check->name, place, actual, expected, check->meaning, wrong, type->count);
 }
 
-/* Linear algebra is a library call on CPUs and GPUs, but ops of StableHLO on TPUs. */
+/* Linear algebra is a library call on CPUs and GPUs. On TPUs some of it is ops of StableHLO; the rest is a call there, too. */
+static const struct {
+    const char *words[8]; /* one of them is in the name */
+    const char *advice;
+} advices[] = {
+    {{"potrf", "trsm", "Cholesky", "trtr"},
+     "jax.jit(f).trace(*args).lower(lowering_platforms=(\"tpu\",)) writes cholesky and triangular "
+     "solve as ops instead"},
+    {{"geqrf", "orgqr", "ungqr", "geqp3", "Qr", "Householder"},
+     "jax writes QR as a call on every platform. Of a matrix of full rank, write r = "
+     "cholesky(a.T @ a).T and q = solve_triangular(r.T, a.T, lower=True).T, and lower for "
+     "lowering_platforms=(\"tpu\",), where both are ops; or give the call a kernel of your own"},
+    {{"syevd", "heevd", "syevj", "Eigh", "geev", "gees", "hetrd", "sytrd"},
+     "jax writes eigh as a call on every platform. For roots and inverses of matrices, as in "
+     "Shampoo, write a Newton iteration of matrix products (Newton-Schulz) in its place; or give "
+     "the call a kernel of your own"},
+    {{"gesdd", "gesvd", "gesvdj", "Svd"},
+     "jax writes the SVD as calls on every platform. To make a matrix orthogonal, as in Muon, "
+     "write a "
+     "Newton-Schulz iteration of matrix products in its place; or give the call a kernel of your "
+     "own"},
+    {{"getrf", "LuDecomposition", "lu_pivots"},
+     "jax writes LU as a call on every platform. Of a positive definite matrix, write "
+     "jax.scipy.linalg.cho_solve in place of solve and inv, and lower for "
+     "lowering_platforms=(\"tpu\",), where it is ops; or give the call a kernel of your own"},
+};
+
+static const char *advice_for(const char *target)
+{
+    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
+        for (const char *const *word = advices[i].words; *word; word++)
+            if (strstr(target, *word))
+                return advices[i].advice;
+    return "lower the step without this kernel, for instance for another platform: "
+           "jax.jit(f).trace(*args).lower(lowering_platforms=...); or give the call a kernel of "
+           "your own";
+}
+
 static sf_status unknown_target(sf_eval *eval, const sf_op *op)
 {
-    static const char *const libraries[] = {"lapack_",  "cusolver_", "cublas_", "hipsolver_",
-                                            "hipblas_", "cu_",       "hip_"};
     const char *target = sf_op_text(op, SF_CUSTOM_TARGET);
     sf_fail(eval->diag, SF_EUNSUPPORTED, op->loc, "custom call @%s has no meaning here", target);
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
-        if (strncmp(target, libraries[i], strlen(libraries[i])) == 0)
-            return sf_hint(eval->diag,
-                           "jax.jit(f).trace(*args).lower(lowering_platforms=(\"tpu\",)) writes "
-                           "cholesky and triangular solve as ops instead");
-    return sf_hint(eval->diag, "lower the step without this kernel, for instance for another "
-                               "platform: jax.jit(f).trace(*args).lower(lowering_platforms=...)");
+    return sf_hint(eval->diag, "%s", advice_for(target));
 }
 
 static sf_status eval_kernel(sf_eval *eval, const sf_op *op, const sf_user_kernel *kernel,
@@ -355,6 +384,7 @@ void sf_warn_strangers(const sf_graph *graph, sf_diag *diag)
             "this step cannot be run here: custom call @%s%s has no meaning to sheaf, so what it "
             "takes is not in any figure",
             first->attrs[SF_CUSTOM_TARGET]->text, count > 1 ? ", like others," : "");
+    sf_hint(diag, "%s", advice_for(first->attrs[SF_CUSTOM_TARGET]->text));
 }
 
 const sf_opdef sf_op_custom_call = {

@@ -167,6 +167,7 @@ sf_status sf_pass_offload(sf_passing *passing)
     }
     sf_program_put_back(passing->program, best.kept);
     settle(passing);
+    passing->program->offloads = true;
     passing->note->length = 0;
     sf_buf_puts(passing->note, best.note);
     return SF_OK;

@@ -25,6 +25,7 @@ static sf_graph *graph_of_region(const sf_graph *whole, const sf_node *node, uin
     sf_free(map);
     graph->name = whole->name;
     graph->has_scopes = whole->has_scopes;
+    graph->scopes_guessed = whole->scopes_guessed;
     const sf_block *top = graph->top;
     bool repeats = node->def->control == SF_CONTROL_LOOP && region == LOOP_BODY;
     graph->arguments = SF_ARRAY(&graph->arena, top->narguments, sf_argument);

@@ -248,6 +248,7 @@ typedef struct sf_program {
     sf_arena arena;
     sf_pool *pool;   /* of types, attributes and names; its own */
     sf_graph *inner; /* the regions of calls, or NULL */
+    bool offloads;   /* the pass offload has moved what it can */
     const sf_target *target;
     sf_mesh mesh; /* of the ranks; no axes for one */
     int rank;

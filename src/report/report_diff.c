@@ -7,15 +7,20 @@
 #include "base/output.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
+#include "plan/json/prediction_json.h"
 #include "plan/plan.h"
 #include "report/report_time.h"
 #include "report/table.h"
+#include "run/runner.h"
+#include "search/price/price.h"
 
 enum { SIDES = 2, MOST_ROWS = 40 };
 
 typedef struct differ {
     const sf_graph *graph;
     const sf_plan *plans[SIDES];
+    const sf_cluster *cluster;            /* that both are simulated on; NULL: as they were made */
+    const sf_prediction *expected[SIDES]; /* or NULL */
     const char *names[SIDES];
     sf_show_options options;
     sf_arena arena;
@@ -49,7 +54,7 @@ static void add_expected(differ *d, sf_table *table)
     static const sf_prediction none;
     const sf_prediction *p[SIDES];
     for (int s = 0; s < SIDES; s++)
-        p[s] = d->plans[s]->predicted ? d->plans[s]->predicted : &none;
+        p[s] = d->expected[s] ? d->expected[s] : &none;
     const expected rows[] = {
         {"step", sf_text_seconds, {p[0]->seconds, p[1]->seconds}},
         {"compute", sf_text_seconds, {p[0]->compute, p[1]->compute}},
@@ -61,14 +66,14 @@ static void add_expected(differ *d, sf_table *table)
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         sf_table_add(table, "%s", rows[r].title);
         for (int s = 0; s < SIDES; s++)
-            sf_table_add(table, "%s",
-                         d->plans[s]->predicted ? rows[r].text(rows[r].values[s]).at : "-");
+            sf_table_add(table, "%s", d->expected[s] ? rows[r].text(rows[r].values[s]).at : "-");
     }
 }
 
-static const char *cluster_text(const sf_plan *plan)
+static const char *cluster_text(const differ *d, int side)
 {
-    return plan->predicted && *plan->predicted->cluster ? plan->predicted->cluster : "-";
+    const sf_prediction *own = d->expected[side];
+    return own && *own->cluster ? own->cluster : "-";
 }
 
 /* Schedules in time of the plans, in one or both of them. */
@@ -100,7 +105,7 @@ static void put_diff_head(differ *d, sf_style style, sf_buf *out)
         sf_table_add(&table, "%s", *d->plans[s]->recipe ? d->plans[s]->recipe : "-");
     sf_table_add(&table, "cluster");
     for (int s = 0; s < SIDES; s++)
-        sf_table_add(&table, "%s", cluster_text(d->plans[s]));
+        sf_table_add(&table, "%s", cluster_text(d, s));
     add_in_time(d, &table);
     add_expected(d, &table);
     sf_table_print(&table, style, out);
@@ -255,7 +260,7 @@ static void compare_nodes(differ *d, rows *out)
 static void put_json_plan(const differ *d, int side, sf_json_writer *json)
 {
     const sf_plan *plan = d->plans[side];
-    const sf_prediction *predicted = plan->predicted;
+    const sf_prediction *predicted = d->expected[side];
     sf_json_begin_object(json);
     sf_json_add_string(json, "name", d->names[side]);
     sf_json_add_int(json, "ranks", sf_mesh_size(&plan->mesh));
@@ -330,6 +335,31 @@ struct job {
     sf_diag *diag;
 };
 
+static sf_status simulate_side(differ *d, int side, sf_diag *diag)
+{
+    const sf_plan *plan = d->plans[side];
+    const sf_cluster *cluster;
+    sf_costs *costs;
+    sf_price price;
+    d->expected[side] = plan->predicted;
+    if (!d->cluster)
+        return SF_OK;
+    SF_TRY(sf_plan_cluster(plan, d->cluster, &d->arena, diag, &cluster));
+    SF_TRY(sf_mesh_costs(cluster, &plan->mesh, &d->arena, diag, &costs));
+    SF_TRY(
+        sf_price_plan(d->graph, plan, sf_cluster_target(cluster), costs, NULL, NULL, diag, &price));
+    sf_prediction *own = SF_NEW(&d->arena, sf_prediction);
+    *own = (sf_prediction){.cluster = cluster->name,
+                           .seconds = price.seconds,
+                           .compute = price.compute,
+                           .exposed = price.exposed,
+                           .hidden = price.hidden,
+                           .traffic = price.traffic,
+                           .memory = price.memory};
+    d->expected[side] = own;
+    return SF_OK;
+}
+
 static sf_status write_diff(void *context)
 {
     struct job *job = context;
@@ -338,6 +368,8 @@ static sf_status write_diff(void *context)
     sf_buf out = {0};
     for (int i = 0; i < 2; i++)
         SF_TRY(sf_plan_expect(d->plans[i], d->graph, job->diag));
+    for (int i = 0; i < SIDES; i++)
+        SF_TRY(simulate_side(d, i, job->diag));
     diff_arguments(d, &arguments);
     compare_nodes(d, &nodes);
     if (d->options.json)
@@ -354,9 +386,19 @@ sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan
                        const char *left_name, const char *right_name,
                        const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
+    return sf_plan_diff_on(graph, left, right, left_name, right_name, NULL, options, output, diag);
+}
+
+sf_status sf_plan_diff_on(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
+                          const char *left_name, const char *right_name, const sf_cluster *cluster,
+                          const sf_show_options *options, const sf_output *output, sf_diag *diag)
+{
     SF_NEED(diag, graph, left, right, left_name, right_name);
     struct job job = {.output = output, .diag = diag};
-    job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
+    job.d = (differ){.graph = graph,
+                     .plans = {left, right},
+                     .names = {left_name, right_name},
+                     .cluster = cluster};
     SF_TRY(SF_TAKE(sf_show_options, options, &job.d.options, diag));
     job.d.options.all = job.d.options.all || job.d.options.json;
     return sf_guarded(write_diff, &job, diag);

@@ -52,13 +52,33 @@ static void put_recomputed(sf_json_writer *w, const sf_summary *summary)
     sf_json_end_object(w);
 }
 
-static void put_sources(sf_json_writer *w, const char *key, const int64_t from[SF_SOURCE_COUNT])
+static void put_sources(sf_json_writer *w, sf_finding finding, const char *key,
+                        const int64_t from[SF_SOURCE_COUNT])
 {
     sf_json_key(w, key);
     sf_json_begin_object(w);
     for (int i = 0; i < SF_SOURCE_COUNT; i++)
         if (from[i])
-            sf_json_add_int(w, sf_source_name((sf_source)i), from[i]);
+            sf_json_add_int(w, sf_finding_source(finding, (sf_source)i), from[i]);
+    sf_json_end_object(w);
+}
+
+static void put_findings(sf_json_writer *w, const sf_summary *summary)
+{
+    sf_json_key(w, "findings");
+    sf_json_begin_object(w);
+    for (int f = 0; f < SF_FINDING_COUNT; f++) {
+        sf_json_key(w, sf_finding_name((sf_finding)f));
+        sf_json_begin_object(w);
+        for (int known = 1; known >= 0; known--) {
+            int64_t from[SF_SOURCE_COUNT] = {0};
+            for (int i = SF_FROM_NOTHING + 1; i < SF_SOURCE_COUNT; i++)
+                if (sf_source_is_known((sf_source)i) == known)
+                    from[i] = summary->found[f][i];
+            put_sources(w, (sf_finding)f, known ? "known" : "guessed", from);
+        }
+        sf_json_end_object(w);
+    }
     sf_json_end_object(w);
 }
 
@@ -84,7 +104,7 @@ static void put_roles(sf_json_writer *w, const sf_summary *summary)
         sf_json_add_int(w, "count", total->count);
         sf_json_add_int(w, "elements", total->elements);
         sf_json_add_int(w, "bytes", total->bytes);
-        put_sources(w, "from", total->from);
+        put_sources(w, SF_FOUND_ROLES, "from", total->from);
         sf_json_end_object(w);
     }
     sf_json_end_object(w);
@@ -179,9 +199,10 @@ void sf_summary_json(const sf_summary *summary, sf_buf *out)
     sf_json_key(w, "state");
     sf_json_begin_object(w);
     sf_json_add_int(w, "links", summary->links);
-    put_sources(w, "from", summary->links_from);
+    put_sources(w, SF_FOUND_STATE, "from", summary->found[SF_FOUND_STATE]);
     sf_json_end_object(w);
     put_index_of(w, "loss", summary->loss);
+    put_findings(w, summary);
     sf_json_add_string(w, "phases_from", "flow");
     sf_json_key(w, "phases");
     sf_json_begin_object(w);

@@ -19,7 +19,8 @@ struct page {
 };
 
 /* "sidecar", or "alias 12, name 3" when there are several; "-" for none. */
-static const char *sources_text(struct page *page, const int64_t from[SF_SOURCE_COUNT])
+static const char *sources_text(struct page *page, sf_finding finding,
+                                const int64_t from[SF_SOURCE_COUNT])
 {
     int kinds = 0;
     for (int i = 0; i < SF_SOURCE_COUNT; i++)
@@ -29,7 +30,7 @@ static const char *sources_text(struct page *page, const int64_t from[SF_SOURCE_
         if (from[i] == 0)
             continue;
         sf_buf_puts(&buf, buf.length ? ", " : "");
-        sf_buf_puts(&buf, sf_source_name((sf_source)i));
+        sf_buf_puts(&buf, sf_finding_source(finding, (sf_source)i));
         if (kinds > 1)
             sf_buf_printf(&buf, " %" PRId64, from[i]);
     }
@@ -43,6 +44,25 @@ static const char *sources_text(struct page *page, const int64_t from[SF_SOURCE_
 static void print_table(struct page *page, const sf_table *table)
 {
     sf_table_print(table, page->style, page->out);
+}
+
+/* By finding: its known sources, and the sources of guesses. */
+static void show_findings(struct page *page)
+{
+    static const sf_column columns[] = {{"finding", false, SF_STAYS},
+                                        {"known from", false, SF_STAYS},
+                                        {"guessed from", false, SF_STAYS}};
+    sf_table table = sf_table_new(&page->arena, 3, columns);
+    for (int f = 0; f < SF_FINDING_COUNT; f++) {
+        int64_t parts[2][SF_SOURCE_COUNT] = {0}; /* guessed, known */
+        for (int i = SF_FROM_NOTHING + 1; i < SF_SOURCE_COUNT; i++)
+            parts[sf_source_is_known((sf_source)i)][i] = page->summary->found[f][i];
+        sf_table_add(&table, "%s", sf_finding_name((sf_finding)f));
+        sf_table_add(&table, "%s", sources_text(page, (sf_finding)f, parts[1]));
+        sf_table_add(&table, "%s", sources_text(page, (sf_finding)f, parts[0]));
+    }
+    sf_heading(page->out, page->style, "known and guessed");
+    print_table(page, &table);
 }
 
 /* Nodes that the text recomputes, and their scopes: "... 213 ops ..., in layer_0, layer_1: 23.1% of
@@ -114,7 +134,7 @@ static void show_arguments(struct page *page)
     for (int i = 0; i < SF_ROLE_COUNT; i++)
         if (summary->roles[i].count)
             add_total(&table, sf_role_name((sf_role)i), &summary->roles[i],
-                      sources_text(page, summary->roles[i].from));
+                      sources_text(page, SF_FOUND_ROLES, summary->roles[i].from));
     add_total(&table, "all", &summary->arguments, "");
     sf_heading(page->out, page->style, "arguments");
     print_table(page, &table);
@@ -165,7 +185,8 @@ static void show_results(struct page *page)
     sf_table_add(&table, "state");
     if (summary->links)
         sf_table_add(&table, "%s of them become arguments of the next step; from %s",
-                     sf_text_count(summary->links).at, sources_text(page, summary->links_from));
+                     sf_text_count(summary->links).at,
+                     sources_text(page, SF_FOUND_STATE, summary->found[SF_FOUND_STATE]));
     else
         sf_table_add(&table, "none was found");
     sf_table_add(&table, "loss");
@@ -305,6 +326,7 @@ void sf_summary_text(const sf_summary *summary, const sf_show_options *options, 
     show_largest(&page);
     show_results(&page);
     show_links(&page);
+    show_findings(&page);
     show_ops(&page);
     show_phases(&page);
     show_scopes(&page);

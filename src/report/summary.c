@@ -8,6 +8,19 @@
 #include "op/flops.h"
 #include "op/slots.h"
 
+const char *sf_finding_name(sf_finding finding)
+{
+    static const char *const names[] = {"roles",  "state",  "loss",
+                                        "phases", "scopes", "trip counts"};
+    return names[finding];
+}
+
+const char *sf_finding_source(sf_finding finding, sf_source source)
+{
+    return finding == SF_FOUND_TRIPS && source == SF_FROM_USER ? "--assume-trip-count"
+                                                               : sf_source_name(source);
+}
+
 struct walk {
     sf_summary *summary;
     sf_cost *costs; /* by node id */
@@ -34,6 +47,13 @@ static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool unknown
     return cost;
 }
 
+static sf_source source_of_trips(const sf_node *loop)
+{
+    return loop->attrs[SF_WHILE_TRIPS]  ? SF_FROM_TEXT
+           : loop->attrs[SF_WHILE_SAID] ? SF_FROM_USER
+                                        : SF_FROM_NOTHING;
+}
+
 /* The block runs `times` times, with `unknown_trips` an unknown number of times that. */
 static void walk_block(struct walk *walk, const sf_block *block, bool unknown_trips, double times)
 {
@@ -52,6 +72,8 @@ static void walk_block(struct walk *walk, const sf_block *block, bool unknown_tr
         if (!sf_is_control(node))
             continue;
         *(is_loop ? &summary->loops : &summary->branches) += 1;
+        if (is_loop)
+            summary->found[SF_FOUND_TRIPS][source_of_trips(node)]++;
         for (uint32_t r = 0; r < node->nregions; r++)
             walk_block(walk, node->regions[r], inside, times * sf_region_runs(node, r));
     }
@@ -161,10 +183,11 @@ static void sum_tensors(sf_summary *summary)
         add_tensor(&summary->arguments, type);
         add_tensor(&summary->roles[argument->role], type);
         summary->roles[argument->role].from[argument->role_from]++;
+        summary->found[SF_FOUND_ROLES][argument->role_from]++;
         if (argument->next == SF_NONE)
             continue;
         summary->links++;
-        summary->links_from[argument->next_from]++;
+        summary->found[SF_FOUND_STATE][argument->next_from]++;
         summary->becomes[argument->next] = i;
     }
 }
@@ -180,6 +203,12 @@ void sf_summarize(const sf_graph *graph, const char *file, sf_summary *out)
     list_largest(&walk);
     sum_tensors(out);
     sf_summarize_scopes(out, walk.costs);
+    out->found[SF_FOUND_PHASES][SF_FROM_FLOW] = 1;
+    out->found[SF_FOUND_LOSS]
+              [out->loss == SF_NONE ? SF_FROM_NOTHING : graph->results[out->loss].loss_from] = 1;
+    out->found[SF_FOUND_SCOPES][out->nscopes == 1       ? SF_FROM_NOTHING
+                                : graph->scopes_guessed ? SF_FROM_NAME
+                                                        : SF_FROM_TEXT] = 1;
     sf_arena_free(&walk.scratch);
 }
 

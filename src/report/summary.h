@@ -37,6 +37,21 @@ typedef struct sf_scope_cost {
     int64_t parameters;            /* elements of parameters that are at home here or below */
 } sf_scope_cost;
 
+/* What was found out of the step, how often by which source. */
+typedef enum sf_finding {
+    SF_FOUND_ROLES,
+    SF_FOUND_STATE,
+    SF_FOUND_LOSS,
+    SF_FOUND_PHASES,
+    SF_FOUND_SCOPES,
+    SF_FOUND_TRIPS, /* of loops that stayed; SF_FROM_NOTHING: not known */
+    SF_FINDING_COUNT
+} sf_finding;
+const char *sf_finding_name(sf_finding finding);
+
+/* "sidecar"; what the user said goes by the option. */
+const char *sf_finding_source(sf_finding finding, sf_source source);
+
 typedef struct sf_summary {
     sf_arena arena;
     const sf_graph *graph; /* borrowed */
@@ -50,7 +65,8 @@ typedef struct sf_summary {
     sf_role_total arguments, results; /* `from` of these is empty */
     uint32_t *largest;                /* argument numbers, most bytes first, then in order */
     uint32_t *becomes;                /* by result: the argument it becomes next, or SF_NONE */
-    int64_t links, links_from[SF_SOURCE_COUNT];
+    int64_t links;
+    int64_t found[SF_FINDING_COUNT][SF_SOURCE_COUNT];
     uint32_t loss;         /* result, or SF_NONE */
     sf_scope_cost *scopes; /* a scope before those below it; siblings in order of the step, numbered
                                ones together. The first is the root */

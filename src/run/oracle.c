@@ -159,7 +159,7 @@ static sf_status step_oracle(void *self, sf_diag *diag)
     if (status == SF_OK)
         status = clear_mail(oracle, diag);
     if (status != SF_OK) {
-        drop_mail(oracle, sf_diag_text(diag, 0));
+        drop_mail(oracle, sf_diag_reason(diag, status));
         free_data(count, oracle->next);
         return status;
     }

@@ -51,6 +51,24 @@ func.func public @main(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %m: ten
   return %w1, %m1, %loss : tensor<4xf32>, tensor<4xf32>, tensor<f32>
 }
 END
+# An alias against the sidecar: the text binds, with a warning, which --strict makes an error before anything runs.
+sed 's/%m: tensor<4xf32>/& {tf.aliasing_output = 1 : i32}/' "$work/lost.mlir" >"$work/fed.mlir"
+echo '{"args": [{"role": "param", "shape": [4]}, {"role": "batch", "shape": [4]}, {"role": "batch", "shape": [4]}]}' >"$work/fed.json"
+fed="the argument m is batch by the sidecar, but the text aliases it to result 1"
+while read -r -a command; do
+    expect 0 "${command[0]}" "$work/fed.mlir" "${command[@]:1}"
+    warns "warning: $fed"
+    expect 1 "${command[0]}" "$work/fed.mlir" "${command[@]:1}" --strict
+    warns "error: $fed"
+done <<END
+show
+convert
+eval
+plan --cluster 1x2xV100
+pin --mesh data=2
+run
+train --steps 1 --data synthetic
+END
 lost="result 1 looks like what becomes of the argument m, but is not linked to it"
 expect 0 show "$work/lost.mlir"
 warns "warning: $lost"

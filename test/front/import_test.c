@@ -471,6 +471,11 @@ static void test_argument_names(void **state)
     sf_graph_free(graph);
 }
 
+#define LITERAL(text)                                                                              \
+    {                                                                                              \
+        text, sizeof text - 1                                                                      \
+    }
+
 static void test_what_is_no_text(void **state)
 {
     (void)state;
@@ -478,10 +483,28 @@ static void test_what_is_no_text(void **state)
         sf_str text;
         const char *expected;
     } cases[] = {
-        {{"ML\xEFR\x01", 5}, "t: error: this is MLIR bytecode, not text\n  hint: "},
+        {{"ML\xEFR\x01", 5},
+         "t: error: this is MLIR bytecode, not text: a step is StableHLO or HLO text\n  hint: "},
         {{"\n\013jit_lr_step\022\006main.4\032", 23},
          "t: error: this is a binary file, not text\n  hint: "},
         {{"\0\0\0\0", 4}, "t: error: this is a binary file, not text\n  hint: "},
+        {LITERAL("\x80\004\x95\0\0"), "t: error: this is a pickle, not text"},
+        {LITERAL("PK\003\004\0\0"), "t: error: this is a zip archive"},
+        {LITERAL("{ lambda ; a:f32[4]. let b:f32[4] = add a 1.0:f32[] in (b,) }"),
+         "t: error: this is a jaxpr"},
+        {LITERAL("Exported(fun_name=step, ...)"),
+         "t: error: this is what Python prints of a jax.export.Exported"},
+        {LITERAL("ExportedProgram:\n    class GraphModule(torch.nn.Module):\n"),
+         "t: error: this is what Python prints of a torch.export.ExportedProgram"},
+        {LITERAL("# a step\nimport jax\n\ndef step(params):\n    return params\n"),
+         "t: error: this is Python source"},
+        {LITERAL("module {\n  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n    %0 = "
+                 "tosa.abs %a : (tensor<4xf32>) -> tensor<4xf32>\n  }\n}\n"),
+         "t: error: this is MLIR of dialect tosa, without StableHLO"},
+        {LITERAL("module {\n  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n    %0 = "
+                 "\"mhlo.abs\"(%a) : (tensor<4xf32>) -> tensor<4xf32>\n  }\n}\n"),
+         "t: error: this is MLIR of dialect mhlo, without StableHLO"},
+        {LITERAL("{\"format\": \"sheaf plan\"}"), "t: error: this is JSON"},
         {{"", 0}, "t: error: the file is empty\n  hint: "},
         {{" \n\n", 3}, "t: error: the file is empty\n  hint: "},
         {{"\xEF\xBB\xBF", 3}, "t: error: the file is empty\n  hint: "},

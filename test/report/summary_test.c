@@ -102,7 +102,7 @@ static void check_arguments(const sf_summary *summary)
     assert_int_equal(all.bytes, summary->arguments.bytes);
     assert_int_equal(found, all.count);
     for (int j = 0; j < SF_SOURCE_COUNT; j++)
-        links += summary->links_from[j];
+        links += summary->found[SF_FOUND_STATE][j];
     assert_int_equal(links, summary->links);
     for (uint32_t i = 0; i < graph->top->nresults; i++)
         if (summary->becomes[i] != SF_NONE) {

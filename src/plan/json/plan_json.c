@@ -237,6 +237,21 @@ static sf_status expect_hex(reader *r, const sf_json *root, const char *key, uin
     return SF_OK;
 }
 
+sf_status sf_plan_refuse_step(sf_str text, const char *file, sf_diag *diag)
+{
+    static const char *const begins[] = {"module", "HloModule", "func.func",
+                                         "//",     "#",         "\"builtin.module\""};
+    while (text.length > 0 && *text.at && strchr(" \t\r\n", *text.at))
+        text = (sf_str){text.at + 1, text.length - 1};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (sf_str_starts(text, begins[i])) {
+            sf_fail(diag, SF_EUSAGE, (sf_loc){.file = file}, "this is a step, not a plan");
+            return sf_hint(diag, "sheaf plan STEP --cluster CLUSTER -o PLAN makes a plan of it; "
+                                 "sheaf pin STEP --mesh all=1 -o PLAN one that does not split it");
+        }
+    return SF_OK;
+}
+
 sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *diag)
 {
     sf_str format;
@@ -603,6 +618,7 @@ static sf_status read_plan(reader *r)
 {
     const sf_json *root;
     sf_mesh mesh;
+    SF_TRY(sf_plan_refuse_step(r->text, r->file, r->diag));
     SF_TRY(sf_json_parse(r->text, r->file, &r->arena, &root, r->diag));
     SF_TRY(read_head(r, root));
     SF_TRY(check_keys(r, root));

@@ -32,11 +32,24 @@ static sf_status find_bound(sf_page *page)
     return SF_OK;
 }
 
+/* The file of the step without its folder and endings; its module is called jit_step in most. */
+static const char *find_title(sf_page *page)
+{
+    const char *path = page->sim.graph->origin.path;
+    if (!path || !*path || strcmp(path, "-") == 0)
+        return page->sim.graph->name;
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    size_t length = strcspn(file, ".");
+    return sf_arena_string(&page->sim.arena, file, length ? length : strlen(file));
+}
+
 static const char *find_maker(sf_page *page)
 {
     const sf_plan *plan = page->sim.plan;
     sf_buf text = {0};
-    if (*plan->recipe)
+    if (*plan->recipe && plan->pipeline)
+        sf_buf_printf(&text, "a pipeline, with recipe %s in its stages", plan->recipe);
+    else if (*plan->recipe)
         sf_buf_printf(&text, "recipe %s", plan->recipe);
     else
         sf_buf_puts(&text, plan->predicted ? "the search" : "pins");
@@ -72,7 +85,7 @@ static sf_status fill_page(struct job *job)
     sf_summarize(r->graph, NULL, &page->summary);
     page->limit = is_predicted(page) ? r->plan->predicted->limit : sf_costs_memory(r->costs);
     page->repeated = sf_find_repeated(r->graph, r->plan).share;
-    page->title = sf_page_shown(page, job->options.title ? job->options.title : r->graph->name);
+    page->title = sf_page_shown(page, job->options.title ? job->options.title : find_title(page));
     page->made_by = find_maker(page);
     page->peak = find_peak(page);
     SF_TRY(find_bound(page));

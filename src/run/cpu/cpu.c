@@ -208,10 +208,9 @@ static bool drop_requests(const cpu *c, const frame *f, sf_diag *unheard, bool w
 static void drop_collectives(cpu *c, sf_diag *diag)
 {
     sf_diag unheard = {0};
-    const char *why = sf_diag_text(diag, 0);
     if (!drop_requests(c, &c->top, &unheard, false))
         return;
-    sf_comm_abort(c->collectives.comm, why ? why : "it failed");
+    sf_comm_abort(c->collectives.comm, sf_diag_reason(diag, SF_EPEER));
     drop_requests(c, &c->top, &unheard, true);
     sf_diag_clear(&unheard);
 }

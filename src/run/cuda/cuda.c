@@ -20,8 +20,7 @@
 static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)
 {
     if (status != SF_OK && c->collectives.comm) {
-        const char *why = sf_diag_text(diag, 0);
-        sf_comm_abort(c->collectives.comm, why ? why : "it failed");
+        sf_comm_abort(c->collectives.comm, sf_diag_reason(diag, status));
         sf_cuda_forget_graph(c); /* first: NCCL waits for those that it has a part in */
         sf_cuda_drop_beside(c);
     }

@@ -106,8 +106,11 @@ sf_status sf_check_room(const sf_program *p, const sf_room *room, sf_diag *diag)
             sf_text_bytes((double)(fits_device ? room->memory : room->device)).at);
     sf_buf_free(&text);
     return sf_hint(
-        diag, fits_device
-                  ? "split it over more ranks, or its state as well, as recipe zero3 does"
+        diag, fits_device ? "split it over more ranks, or its state as well, as recipe zero3 does"
+              : p->offloads
+                  ? "what the pass offload could move to the host is there: split the step over "
+                    "more ranks, or its state as well, as recipe zero3 does; or take more "
+                    "micro-batches, or recompute"
                   : "of a plan, --passes offload moves tensors that do not fit to the host; or "
                     "split it over more ranks, or its state as well, as recipe zero3 does");
 }

@@ -1,0 +1,51 @@
+/* What the ways to find state links share (state_links.c, order_links.c). */
+#ifndef SF_FRONT_STATE_LINKER_H
+#define SF_FRONT_STATE_LINKER_H
+
+#include "base/diag.h"
+#include "base/intern.h"
+#include "front/elementwise_state.h"
+
+typedef struct sf_named_result {
+    const char *path; /* behind "result" */
+    uint32_t index;
+    struct sf_named_result *next; /* another that ends alike */
+} sf_named_result;
+
+typedef struct sf_linker {
+    sf_graph *graph;
+    sf_diag *diag;
+    bool strict; /* a guess against what is known is an error */
+    sf_status status;
+    sf_arena arena;
+    sf_interner by_path; /* of sf_named_result */
+    sf_interner by_last; /* lists of sf_named_result, by the last part of their path */
+    sf_named_result *results;
+    bool *taken;  /* by result: it becomes an argument, or somebody said that it becomes none */
+    bool *fed;    /* by argument: the sidecar says that it is fed, so no guess makes it state */
+    bool *kept;   /* by argument: the sidecar says that it is state */
+    bool relaxed; /* results that are forward may be state: there is no other */
+    sf_growth growth;
+} sf_linker;
+
+static inline void sf_take_result(sf_linker *l, uint32_t argument, uint32_t result, sf_source from)
+{
+    l->graph->arguments[argument].next = result;
+    l->graph->arguments[argument].next_from = from;
+    l->taken[result] = true;
+}
+
+/* Whether the result grows from the argument as new state does. */
+static inline bool sf_is_new_state(const sf_linker *l, uint32_t result, uint32_t argument)
+{
+    return sf_grows_from(&l->growth, result, argument) &&
+           (l->relaxed || l->kept[argument] || !l->growth.forward[result]);
+}
+
+/* By position and type: a step gives its new state in the order of its arguments. */
+void sf_link_by_order(sf_linker *l);
+
+/* A key is made anew by other ops than those on elements. Where a step takes and gives as many, it gives the next ones. */
+void sf_link_keys(sf_linker *l);
+
+#endif

@@ -40,7 +40,8 @@ static const char *const steps[] = {
     "  }) : (tensor<64x30xf32>) -> tensor<64x30xf32>\n"
     "  return %0 : tensor<64x30xf32>\n}\n",
     /* and two loops that are launched as one. */
-    "func.func @main(%x: tensor<30xf32>, %y: tensor<30xf32>) -> (tensor<30xf32>, tensor<30xf32>) {\n"
+    "func.func @main(%x: tensor<30xf32>, %y: tensor<30xf32>) -> (tensor<30xf32>, tensor<30xf32>) "
+    "{\n"
     "  %0 = stablehlo.exponential %x : tensor<30xf32>\n"
     "  %1 = stablehlo.exponential %y : tensor<30xf32>\n"
     "  return %0, %1 : tensor<30xf32>, tensor<30xf32>\n}\n",

@@ -149,10 +149,11 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
             -isystem ${SF_NCCL_INCLUDE} -isystem ${SF_CUDA_INCLUDE} -DSF_HAVE_NCCL_H=1)
     endif()
     if(NOT SF_TESTS)
-        # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
+        # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host, and which check
+        # each access to memory.
         sf_add_test(run/cuda/device test_run cpu/device)
         set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
-            "${test_environment};SHEAF_CUDA=${emulator};SHEAF_DEVICE_ENGINE=cuda")
+            "${test_environment};SHEAF_CUDA=${emulator};SHEAF_CUDA_CHECK=1;SHEAF_DEVICE_ENGINE=cuda")
         # Attention also as GPUs without groups of warps compute it.
         sf_add_test(run/cuda/attention_plain test_run cuda/attention)
         set_tests_properties(run/cuda/attention_plain PROPERTIES ENVIRONMENT

@@ -268,6 +268,7 @@ static value value_of(const sf_native_tile *t, const sf_param *param)
         return (value){.number = places[param->index]};
     case SF_PARAM_SCRATCH:
     case SF_PARAM_NUMBER:
+    case SF_PARAM_FAULTS:
         break;
     }
     return (value){.number = param->value};

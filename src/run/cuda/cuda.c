@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "run/cuda/async_ops.h"
 #include "run/cuda/cublaslt_epilogue.h"
+#include "run/cuda/cuda_env.h"
 #include "run/cuda/cuda_fused_launch.h"
 #include "run/cuda/cuda_graph.h"
 #include "run/cuda/cuda_target.h"
@@ -15,6 +16,7 @@
 #include "run/engine/engine_backend.h"
 #include "run/engine/memory_fit.h"
 #include "run/engine/program_constants.h"
+#include "run/text/kernel_check.h"
 
 /* A failure on one rank ends the step of the others. */
 static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)
@@ -178,6 +180,8 @@ static uint64_t param_value(const cuda *c, const made *m, const sf_param *param)
         return (uint64_t)(uintptr_t)m->out[param->index];
     case SF_PARAM_SCRATCH:
         return (uint64_t)(uintptr_t)(c->scratch + param->value);
+    case SF_PARAM_FAULTS:
+        return (uint64_t)(uintptr_t)c->faults;
     case SF_PARAM_NUMBER:
     case SF_PARAM_SUM:
     case SF_PARAM_ROOM:
@@ -407,6 +411,9 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         SF_TRY(sf_cuda_own_space(c, (sf_space_kind)space, p->arena_bytes[space], diag,
                                  &arenas[space]));
+    c->module.checks = sf_cuda_wants_checks();
+    if (c->module.checks)
+        SF_TRY(sf_cuda_own_space(c, SF_SPACE_HOST, SF_FAULT_BYTES, diag, &c->faults));
     SF_TRY(open_frame(c, &c->top, p, arenas, arguments, diag));
     SF_TRY(sf_cuda_own_memory(c, c->scratch_bytes, diag, &c->scratch));
     sf_cuda_drop_kernels(c);

@@ -88,6 +88,7 @@ typedef struct cuda {
     size_t nkept, kept_capacity;
     char *scratch;
     int64_t scratch_bytes;
+    char *faults; /* what kernels that check found, in memory of the host; or NULL */
     mirror *arguments, *results;
     sf_collectives collectives;
     sf_nccl nccl;

@@ -33,3 +33,9 @@ sf_status sf_cuda_check_asked(sf_diag *diag)
         "GPU, or PATH,sm_80, not '%s'",
         setting());
 }
+
+bool sf_cuda_wants_checks(void)
+{
+    const char *value = getenv("SHEAF_CUDA_CHECK");
+    return value && *value && strcmp(value, "0") != 0;
+}

@@ -15,4 +15,7 @@ const char *sf_cuda_asked_architecture(void);
 /* SF_EUSAGE where it is none of these. */
 sf_status sf_cuda_check_asked(sf_diag *diag);
 
+/* SHEAF_CUDA_CHECK=1: kernels check each access to memory (run/text/kernel_check.h). */
+bool sf_cuda_wants_checks(void);
+
 #endif

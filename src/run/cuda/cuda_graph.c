@@ -40,7 +40,8 @@ static double count_nodes(const frame *f)
 
 void sf_cuda_look_for_host(cuda *c)
 {
-    c->can_draw = table_of(c)->begin && !frame_waits(&c->top) && count_nodes(&c->top) <= MOST_NODES;
+    c->can_draw = table_of(c)->begin && !c->faults && !frame_waits(&c->top) &&
+                  count_nodes(&c->top) <= MOST_NODES;
 }
 
 void sf_cuda_draw(cuda *c)

@@ -6,14 +6,18 @@
 #include "op/eval.h"
 #include "op/op.h"
 #include "run/cuda/async_ops.h"
+#include "run/cuda/cuda_faults.h"
 #include "run/cuda/cuda_fused_launch.h"
 #include "run/cuda/nccl_step_end.h"
 
-static sf_status launch_some(cuda *c, const made *m, size_t first, size_t end, sf_diag *diag)
+static sf_status launch_some(cuda *c, const frame *f, const made *m, size_t first, size_t end,
+                             sf_diag *diag)
 {
     for (size_t i = first; i < end; i++) {
         const ready *r = &m->launches[i];
         SF_TRY(table_of(c)->launch(c->device, r->function, r->blocks, r->threads, r->params, diag));
+        if (c->faults)
+            SF_TRY(sf_cuda_look_at_faults(c, f, m, &m->code.launches[i], diag));
     }
     return SF_OK;
 }
@@ -67,13 +71,13 @@ static sf_status run_case(cuda *c, const sf_inst *inst, const made *m, sf_diag *
     return sf_cuda_run(c, &m->bodies[is_known ? (uint32_t)index : inst->nest->nbodies - 1], diag);
 }
 
-static sf_status run_product(cuda *c, const made *m, sf_diag *diag)
+static sf_status run_product(cuda *c, const frame *f, const made *m, sf_diag *diag)
 {
     if (m->plan) {
-        SF_TRY(launch_some(c, m, 0, m->code.before, diag));
+        SF_TRY(launch_some(c, f, m, 0, m->code.before, diag));
         SF_TRY(table_of(c)->multiply(c->device, m->plan, m->product, diag));
     }
-    return launch_some(c, m, m->code.before, m->code.nlaunches, diag);
+    return launch_some(c, f, m, m->code.before, m->code.nlaunches, diag);
 }
 
 static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag)
@@ -98,13 +102,13 @@ static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag
         break;
     case SF_INST_DOT:
     case SF_INST_CONV:
-        return run_product(c, m, diag);
+        return run_product(c, f, m, diag);
     case SF_INST_LOOP:
     case SF_INST_JOIN: /* the awaited event has been waited for */
     case SF_INST_KIND_COUNT:
         break;
     }
-    return launch_some(c, m, m->code.before, m->code.nlaunches, diag);
+    return launch_some(c, f, m, m->code.before, m->code.nlaunches, diag);
 }
 
 /* Of a copy, and of a collective by NCCL, when it was on its lane. */

@@ -256,7 +256,7 @@ static void write_selected(sf_calling *c, const sf_sliding *windows, int64_t sel
     sf_put_flat(c, "i", type->rank, type->dims);
     SF_PUT(c, ";\nint stays = 0;\nif (best >= 0) {\n");
     put_stays(c);
-    SF_PUT(c, "}\nif (!stays) best = next;\n}\n((%s *)p%d)[at] = (%s)best;\n", c->index, to,
+    SF_PUT(c, "}\nif (!stays) best = next;\n}\nAT(%s, p%d, at) = (%s)best;\n", c->index, to,
            c->index);
     sf_call_end(c, source->count);
 }
@@ -299,7 +299,7 @@ bool sf_call_select_and_scatter(sf_calling *c)
                index, windows[d].size);
     SF_PUT(c, "if (!inside) continue;\n%s from = ", index);
     sf_put_flat(c, "o", rank, source->dims);
-    SF_PUT(c, ";\nif (((const %s *)p%d)[from] != at) continue;\n", index, chosen);
+    SF_PUT(c, ";\nif (AT(const %s, p%d, from) != at) continue;\n", index, chosen);
     SF_PUT(c, "%s b0 = WLOAD(%s, p1, from);\n", sf_word_type(type->dtype),
            sf_type_name(type->dtype));
     put_fold(c, monoid_in(op, SF_SELECT_AND_SCATTER_BODY), 1, 1);

@@ -53,7 +53,7 @@ bool sf_call_gather(sf_calling *c)
     sf_write_views(c->w, c->inst);
     sf_call_begin(c, type->count);
     if (operand->count == 0) {
-        SF_PUT(c, "((moved_%d *)p2)[at] = 0;\n", width);
+        SF_PUT(c, "AT(moved_%d, p2, at) = 0;\n", width);
         sf_call_end(c, type->count);
         return true;
     }
@@ -67,9 +67,9 @@ bool sf_call_gather(sf_calling *c)
         if (ix.window_of[d] >= 0)
             SF_PUT(c, "s%d += w%d;\n", d, ix.window_of[d]);
     }
-    SF_PUT(c, "((moved_%d *)p2)[at] = ((const moved_%d *)p0)[", width, width);
+    SF_PUT(c, "AT(moved_%d, p2, at) = AT(const moved_%d, p0, ", width, width);
     sf_put_flat(c, "s", operand->rank, operand->dims);
-    SF_PUT(c, "];\n");
+    SF_PUT(c, ");\n");
     sf_call_end(c, type->count);
     return true;
 }
@@ -230,7 +230,7 @@ static void write_keys(sf_calling *c, const updates *u, int64_t keys)
     put_vector(c, u, "at", NULL);
     put_starts(c, &u->ix, u->n);
     put_fits(c, u);
-    SF_PUT(c, "((s64 *)p%d)[at] = fits ? (s64)(", key);
+    SF_PUT(c, "AT(s64, p%d, at) = fits ? (s64)(", key);
     sf_put_flat(c, "s", type->rank, type->dims);
     SF_PUT(c, ") : %" PRId64 "ll;\n", type->count);
     sf_call_end(c, u->vectors);
@@ -245,14 +245,11 @@ static void write_runs(sf_calling *c, const updates *u, int64_t keys, int64_t or
     int sorted = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = order});
     const char *index = c->index;
     sf_call_begin(c, u->vectors * u->window);
-    SF_PUT(c, "const s64 *keys = (const s64 *)p%d;\nconst s32 *sorted = (const s32 *)p%d;\n", key,
-           sorted);
+    SF_PUT(c, "#define KEY(i) AT(const s64, p%d, AT(const s32, p%d, i))\n", key, sorted);
     SF_PUT(c, "%s first = at / (%s)%" PRId64 ", part = at %% (%s)%" PRId64 ";\n(void)part;\n",
            index, index, u->window, index, u->window);
-    SF_PUT(c, "s64 place = keys[sorted[first]];\n");
-    SF_PUT(c,
-           "if (place == %" PRId64
-           "ll || (first > 0 && keys[sorted[first - 1]] == place)) continue;\n",
+    SF_PUT(c, "s64 place = KEY(first);\n");
+    SF_PUT(c, "if (place == %" PRId64 "ll || (first > 0 && KEY(first - 1) == place)) continue;\n",
            type->count);
     sf_put_captured(c, "t");
     /* The element of the operand: where the window begins, and where this is in it. */
@@ -273,14 +270,16 @@ static void write_runs(sf_calling *c, const updates *u, int64_t keys, int64_t or
      * the same time. Most are short: steps become longer until one is beyond it. */
     SF_PUT(c, "%s count = (%s)%" PRId64 ", end = first + 1, past = end, step = 1;\n", index, index,
            u->vectors);
-    SF_PUT(c, "while (past < count && keys[sorted[past]] == place) { end = past + 1; past += step; "
+    SF_PUT(c, "while (past < count && KEY(past) == place) { end = past + 1; past += step; "
               "step *= 2; }\npast = past < count ? past : count;\n");
     SF_PUT(c, "while (end < past) {\n%s half = end + (past - end) / 2;\n", index);
-    SF_PUT(c, "if (keys[sorted[half]] == place) end = half + 1; else past = half;\n}\n");
+    SF_PUT(c, "if (KEY(half) == place) end = half + 1; else past = half;\n}\n");
     SF_PUT(c, "UNROLL_SOME for (%s n = first; n < end; n++) {\n", index);
     for (int i = 0; i < u->nwindow; i++)
         SF_PUT(c, "%s w%d = x%d;\n", index, u->along[i], i);
-    sf_put_index(c, "v", "sorted[n]", u->npoint, u->point_dims);
+    char vector[32];
+    snprintf(vector, sizeof vector, "AT(const s32, p%d, n)", sorted);
+    sf_put_index(c, "v", vector, u->npoint, u->point_dims);
     for (int i = 0; i < u->npoint; i++)
         SF_PUT(c, "%s w%d = v%d;\n", index, u->point[i], i);
     SF_PUT(c, "s64 from = ");
@@ -289,6 +288,7 @@ static void write_runs(sf_calling *c, const updates *u, int64_t keys, int64_t or
     put_body(c, u, "from");
     SF_PUT(c, "}\n");
     put_accumulators(c, u, false, "to");
+    SF_PUT(c, "#undef KEY\n");
     sf_call_end(c, u->vectors * u->window);
 }
 
@@ -296,7 +296,7 @@ static void put_less_key(sf_calling *c, const char *a, const char *b, const char
                          const void *context)
 {
     (void)context;
-    SF_PUT(c, "int %s = ((const s64 *)p2)[%s] < ((const s64 *)p2)[%s];\n", result, a, b);
+    SF_PUT(c, "int %s = AT(const s64, p2, %s) < AT(const s64, p2, %s);\n", result, a, b);
 }
 
 bool sf_call_scatter(sf_calling *c)

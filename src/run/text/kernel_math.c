@@ -42,7 +42,7 @@ static void write_spread(sf_calling *c, const fourier *f, int64_t to)
         SF_PUT(c, ";\ncplx z = cplx_of(WLOAD(%s, p0, from), 0);\n", type);
     else
         SF_PUT(c, ";\ncplx z = WLOAD(%s, p0, from);\nif (mirrored) z.im = -z.im;\n", type);
-    SF_PUT(c, "((cplx *)p%d)[at] = z;\n", room);
+    SF_PUT(c, "AT(cplx, p%d, at) = z;\n", room);
     sf_call_end(c, f->batch * f->points);
 }
 
@@ -61,12 +61,12 @@ static void write_transform(sf_calling *c, const fourier *f, int dim, int64_t fr
     SF_PUT(c, "cplx sum = cplx_of(0, 0);\ns64 turn = 0;\nfor (s64 j = 0; j < n; j++) {\n");
     SF_PUT(c, "f64 angle = %s6.28318530717958647692 * ((f64)turn / (f64)n);\n",
            f->inverse ? "" : "-");
-    SF_PUT(c, "cplx x = ((const cplx *)p0)[base + j * stride];\n");
+    SF_PUT(c, "cplx x = AT(const cplx, p0, base + j * stride);\n");
     SF_PUT(c, "sum = z_add(sum, z_multiply(x, cplx_of(cos(angle), sin(angle))));\n");
     SF_PUT(c, "turn += k; if (turn >= n) turn -= n;\n}\n");
     if (f->inverse)
         SF_PUT(c, "sum.re /= (f64)n; sum.im /= (f64)n;\n");
-    SF_PUT(c, "((cplx *)p1)[at] = sum;\n");
+    SF_PUT(c, "AT(cplx, p1, at) = sum;\n");
     sf_call_end(c, f->batch * f->points);
 }
 
@@ -78,8 +78,8 @@ static void write_shown(sf_calling *c, const fourier *f, int64_t from)
     int room = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = from});
     sf_call_begin(c, out->count);
     SF_PUT(c,
-           "cplx z = ((const cplx *)p%d)[at / (%s)%" PRId64 " * (%s)%" PRId64
-           " + at %% (%s)%" PRId64 "];\n",
+           "cplx z = AT(const cplx, p%d, at / (%s)%" PRId64 " * (%s)%" PRId64
+           " + at %% (%s)%" PRId64 ");\n",
            room, c->index, shown, c->index, last, c->index, shown);
     SF_PUT(c, "WSTORE(%s, p1, at, z%s);\n", sf_type_name(out->dtype), f->real_out ? ".re" : "");
     sf_call_end(c, out->count);
@@ -139,8 +139,10 @@ bool sf_call_cholesky(sf_calling *c)
     int64_t at = sf_write_scratch(c->w, type->count * 8);
     int room = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = at});
     sf_call_begin(c, count);
-    SF_PUT(c, "s64 n = %" PRId64 ", row = %s, column = %s;\nf64 *a = (f64 *)p%d + at * n * n;\n", n,
-           lower ? "n" : "1", lower ? "1" : "n", room);
+    SF_PUT(c,
+           "s64 n = %" PRId64
+           ", row = %s, column = %s;\nf64 *a = SOME(f64, p%d, at * n * n, n * n);\n",
+           n, lower ? "n" : "1", lower ? "1" : "n", room);
     SF_PUT(c, "for (s64 i = 0; i < n * n; i++) a[i] = WLOAD(%s, p0, at * n * n + i);\n",
            sf_type_name(type->dtype));
     SF_PUT(c,
@@ -183,7 +185,7 @@ bool sf_call_solve(sf_calling *c)
            " + side * %" PRId64 ";\n",
            flipped ? "1" : "n", flipped ? "n" : "1", left ? columns : (int64_t)1, rows * columns,
            left ? (int64_t)1 : columns);
-    SF_PUT(c, "f64 *x = (f64 *)p%d + first;\n", room);
+    SF_PUT(c, "f64 *x = SOME(f64, p%d, first, (n - 1) * step + 1);\n", room);
     SF_PUT(c, "for (s64 done = 0; done < n; done++) {\ns64 i = %s;\n",
            lower != flipped ? "done" : "n - 1 - done");
     SF_PUT(c, "f64 sum = WLOAD(%s, p1, first + i * step);\nfor (s64 k = 0; k < done; k++) {\n",
@@ -216,11 +218,11 @@ bool sf_call_random(sf_calling *c)
                                    words, width, type->dims, type->rank, SF_NOWHERE, NULL);
     if (status != SF_OK)
         return false;
-    const char *state = "u64 key = ((const u64 *)p0)[0], low = ((const u64 *)p0)[1], high = ";
+    const char *state = "u64 key = AT(const u64, p0, 0), low = AT(const u64, p0, 1), high = ";
     sf_write_views(c->w, c->inst);
     sf_call_begin(c, type->count);
     SF_PUT(c, "%s%s;\n(void)high;\nu32 words[4];\n", state,
-           words == 3 ? "((const u64 *)p0)[2]" : "key");
+           words == 3 ? "AT(const u64, p0, 2)" : "key");
     if (threefry && width < 8)
         SF_PUT(c,
                "s64 inner = at %% %" PRId64 ", split = at / %" PRId64 " %% %" PRId64
@@ -245,17 +247,17 @@ bool sf_call_random(sf_calling *c)
             "u64 here = low + (u64)block;\nphilox_block((u32)key, (u32)(key >> 32), here, high + "
             "(here < low), words);\n");
     if (width == 8)
-        SF_PUT(c, "((u64 *)p2)[at] = words[word] | (u64)words[word + 1] << 32;\n");
+        SF_PUT(c, "AT(u64, p2, at) = words[word] | (u64)words[word + 1] << 32;\n");
     else
-        SF_PUT(c, "((moved_%d *)p2)[at] = (moved_%d)words[word];\n", width, width);
+        SF_PUT(c, "AT(moved_%d, p2, at) = (moved_%d)words[word];\n", width, width);
     sf_call_end(c, type->count);
     sf_write_views(c->w, c->inst);
     sf_call_begin(c, 1);
     SF_PUT(c, "%s%s;\n(void)high;\nu64 next = low + %" PRId64 "ull;\n", state,
-           words == 3 ? "((const u64 *)p0)[2]" : "0", rng.blocks);
-    SF_PUT(c, "((u64 *)p1)[0] = key; ((u64 *)p1)[1] = next;\n");
+           words == 3 ? "AT(const u64, p0, 2)" : "0", rng.blocks);
+    SF_PUT(c, "AT(u64, p1, 0) = key; AT(u64, p1, 1) = next;\n");
     if (words == 3)
-        SF_PUT(c, "((u64 *)p1)[2] = high + (next < low);\n");
+        SF_PUT(c, "AT(u64, p1, 2) = high + (next < low);\n");
     sf_call_end(c, 1);
     return true;
 }

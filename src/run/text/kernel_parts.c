@@ -66,7 +66,7 @@ void sf_call_copy_first(sf_calling *c, uint32_t index)
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_IN, .index = index});
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_OUT, .index = index});
     sf_call_begin(c, type->count);
-    SF_PUT(c, "((moved_%d *)p1)[at] = ((const moved_%d *)p0)[at];\n", sf_call_width(type),
+    SF_PUT(c, "AT(moved_%d, p1, at) = AT(const moved_%d, p0, at);\n", sf_call_width(type),
            sf_call_width(type));
     sf_call_end(c, type->count);
 }

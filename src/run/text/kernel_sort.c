@@ -13,7 +13,7 @@ static void write_identity(sf_calling *c, int64_t count, int64_t size, int64_t a
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = a});
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = b});
     sf_call_begin(c, count);
-    SF_PUT(c, "((s32 *)p0)[at] = ((s32 *)p1)[at] = (s32)(at %% (%s)%" PRId64 ");\n", c->index,
+    SF_PUT(c, "AT(s32, p0, at) = AT(s32, p1, at) = (s32)(at %% (%s)%" PRId64 ");\n", c->index,
            size);
     sf_call_end(c, count);
 }
@@ -29,9 +29,8 @@ static void put_merge(sf_calling *c, int64_t lines, int64_t size, int64_t stride
     SF_PUT(c, "s64 line = at / size, i = at %% size;\n");
     SF_PUT(c, "s64 base = line / %" PRId64 " * %" PRId64 " + line %% %" PRId64 ";\n(void)base;\n",
            stride, stride * size, stride);
-    SF_PUT(
-        c,
-        "const s32 *from = (const s32 *)p0 + line * size;\ns32 *to = (s32 *)p1 + line * size;\n");
+    SF_PUT(c, "const s32 *from = SOME(const s32, p0, line * size, size);\ns32 *to = SOME(s32, p1, "
+              "line * size, size);\n");
     SF_PUT(c, "s64 left = i / (2 * width) * (2 * width), middle = left + width;\n");
     SF_PUT(c, "s32 own = from[i];\nif (middle >= size) { to[i] = own; continue; }\n");
     SF_PUT(c,
@@ -139,12 +138,12 @@ bool sf_call_sort(sf_calling *c)
     SF_PUT(c, "s64 base = line / %" PRId64 " * %" PRId64 " + line %% %" PRId64 ";\n", stride,
            stride * size, stride);
     SF_PUT(c,
-           "s64 from = base + ((const s32 *)p%d)[at] * (s64)%" PRId64
+           "s64 from = base + AT(const s32, p%d, at) * (s64)%" PRId64
            ", to = base + i * (s64)%" PRId64 ";\n",
            sorted, stride, stride);
     for (int t = 0; t < op->noperands; t++) {
         int width = sf_dtype_get(op->in[t]->dtype)->bytes;
-        SF_PUT(c, "((moved_%d *)p%u)[to] = ((const moved_%d *)p%d)[from];\n", width,
+        SF_PUT(c, "AT(moved_%d, p%u, to) = AT(const moved_%d, p%d, from);\n", width,
                c->inst->nin + (uint32_t)t, width, t);
     }
     sf_call_end(c, type->count);
@@ -162,7 +161,7 @@ static void put_greater(sf_calling *c, const char *a, const char *b, const char 
     const char *const places[2] = {a, b};
     for (int i = 0; i < 2; i++) {
         if (info->class == SF_FLOAT)
-            SF_PUT(c, "s64 key%d = order_of_bits(((const u%d *)p2)[%s], %d, %d, %d);\n", i,
+            SF_PUT(c, "s64 key%d = order_of_bits(AT(const u%d, p2, %s), %d, %d, %d);\n", i,
                    info->bytes * 8, places[i], info->bits,
                    info->bits != info->exponent + info->mantissa,
                    strstr(info->hlo, "fnuz") != NULL);
@@ -189,10 +188,10 @@ bool sf_call_top_k(sf_calling *c)
     sf_call_begin(c, out->count);
     SF_PUT(c, "s64 line = at / (%s)%" PRId64 ", i = at %% (%s)%" PRId64 ";\n", c->index, k,
            c->index, k);
-    SF_PUT(c, "s32 from = ((const s32 *)p%d)[line * %" PRId64 " + i];\n", sorted, size);
-    SF_PUT(c, "((moved_%d *)p1)[at] = ((const moved_%d *)p0)[line * %" PRId64 " + from];\n", width,
+    SF_PUT(c, "s32 from = AT(const s32, p%d, line * %" PRId64 " + i);\n", sorted, size);
+    SF_PUT(c, "AT(moved_%d, p1, at) = AT(const moved_%d, p0, line * %" PRId64 " + from);\n", width,
            width, size);
-    SF_PUT(c, "((s32 *)p2)[at] = from;\n");
+    SF_PUT(c, "AT(s32, p2, at) = from;\n");
     sf_call_end(c, out->count);
     return true;
 }

@@ -11,7 +11,7 @@ static bool reduces(const sf_exchange *exchange)
 void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, bool library,
                    sf_code *code, const sf_inst **unknown)
 {
-    sf_writer w = {.module = module, .code = code, .arena = arena};
+    sf_writer w = {.module = module, .code = code, .inst = inst, .arena = arena};
     bool known = true;
     if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV) {
         if (library)

@@ -41,6 +41,7 @@ typedef struct sf_kernels {
     bool has_words;     /* some need cu/words.cu, too, */
     bool has_attention; /* or on cu/attention.cu, */
     bool has_vector;    /* or on functions of run/vec/math.h, which compilers make vectors of */
+    bool checks;        /* each access to memory: run/text/kernel_check.h */
 } sf_kernels;
 
 typedef enum sf_param_kind {
@@ -48,6 +49,7 @@ typedef enum sf_param_kind {
     SF_PARAM_OUT,     /* and of `out` */
     SF_PARAM_SCRATCH, /* `value` bytes into the scratch memory */
     SF_PARAM_NUMBER,  /* `value` itself */
+    SF_PARAM_FAULTS,  /* where a kernel that checks notes what it found */
     /* Of a tile (run/text/loop_tile.c), by step `index` of the loop: */
     SF_PARAM_SUM,  /* where a GATHER grows */
     SF_PARAM_ROOM, /* room `value`, for a register of the loop, */
@@ -68,11 +70,18 @@ typedef struct sf_launch {
     const sf_param *params;
 } sf_launch;
 
+/* Scratch memory for one purpose. */
+typedef struct sf_scratch_room {
+    int64_t at, bytes;
+} sf_scratch_room;
+
 typedef struct sf_code {
     sf_launch *launches;
     size_t nlaunches, capacity;
-    int64_t scratch; /* bytes that its kernels work in */
-    size_t before;   /* launches before the call of a library, */
+    int64_t scratch;        /* bytes that its kernels work in, */
+    sf_scratch_room *rooms; /* and what they are for */
+    size_t nrooms, room_capacity;
+    size_t before; /* launches before the call of a library, */
     sf_param product
         [3]; /* and its arguments: factors and result, or the images of run/text/text_conv.h */
 } sf_code;
@@ -91,6 +100,7 @@ typedef struct sf_fused_launch {
 typedef struct sf_writer {
     sf_kernels *module;
     sf_code *code;
+    const sf_inst *inst; /* that it is for; NULL: several */
     sf_buf body;
     sf_param *params;
     size_t nparams, param_capacity;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "run/text/kernel_check.h"
 
 enum { MOST_BLOCKS = 1 << 20, SCRATCH_ALIGN = 256 };
 
@@ -25,6 +26,8 @@ void sf_write_views(sf_writer *w, const sf_inst *inst)
 int64_t sf_write_scratch(sf_writer *w, int64_t bytes)
 {
     int64_t at = w->code->scratch;
+    sf_scratch_room room = {at, bytes};
+    SF_PUSH(w->arena, w->code->rooms, w->code->nrooms, w->code->room_capacity, room);
     w->code->scratch += (bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
     return at;
 }
@@ -68,7 +71,8 @@ static void put_function(sf_buf *text, const sf_writer *w, int threads, const ch
     for (size_t i = 0; i < w->nparams; i++)
         sf_buf_printf(text, "%s%s p%zu", i ? ", " : "", is_number(&w->params[i]) ? "s64" : "char *",
                       i);
-    sf_buf_printf(text, ")\n%s", w->body.text);
+    sf_buf_printf(text, w->module->checks ? ")\n{\nenum { own = 0 };\n%s}\n" : ")\n%s",
+                  w->body.text);
 }
 
 /* In a fused launch, the caller passes the block's number among its own, and how many there are. */
@@ -123,6 +127,8 @@ static const sf_kernel *find_kernel(sf_writer *w, int threads)
 void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words)
 {
     w->module->has_words = w->module->has_words || words;
+    if (w->module->checks && w->ntable == 0)
+        sf_write_checks(w);
     sf_launch launch = {.kernel = find_kernel(w, threads),
                         .blocks = blocks,
                         .threads = threads,
@@ -137,12 +143,14 @@ void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words)
 
 void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *params)
 {
-    const sf_kernel *kernel = w->code->launches[w->code->nlaunches - 1].kernel;
-    sf_launch launch = {.kernel = kernel,
-                        .blocks = blocks,
-                        .threads = threads,
-                        .params =
-                            sf_arena_copy(w->arena, params, kernel->nparams * sizeof *params)};
+    const sf_launch *last = &w->code->launches[w->code->nlaunches - 1];
+    uint32_t nparams = last->kernel->nparams, given = nparams - w->module->checks;
+    sf_param *copy = SF_ARRAY(w->arena, nparams, sf_param);
+    memcpy(copy, params, given * sizeof *params);
+    if (given < nparams)
+        copy[given] = last->params[given];
+    sf_launch launch = {
+        .kernel = last->kernel, .blocks = blocks, .threads = threads, .params = copy};
     SF_PUSH(w->arena, w->code->launches, w->code->nlaunches, w->code->capacity, launch);
 }
 
@@ -165,6 +173,8 @@ static void add_entrance(const sf_kernel *kernel, sf_buf *out)
 
 void sf_kernels_text(const sf_kernels *m, size_t first, size_t count, bool host, sf_buf *out)
 {
+    if (m->checks)
+        sf_buf_puts(out, "#define CHECKS\n");
     add_file(out, &sf_text_base);
     if (m->has_vector)
         add_file(out, &sf_text_vector);

@@ -34,8 +34,8 @@ static bool write_select(sf_calling *c)
     sf_write_views(c->w, c->inst);
     sf_call_begin(c, op->out[0]->count);
     SF_PUT(c,
-           "((moved_%d *)p3)[at] = ((const u8 *)p0)[%s] ? ((const moved_%d *)p1)[at] : ((const "
-           "moved_%d *)p2)[at];\n",
+           "AT(moved_%d, p3, at) = AT(const u8, p0, %s) ? AT(const moved_%d, p1, at) : AT(const "
+           "moved_%d, p2, at);\n",
            width, op->in[0]->rank == 0 ? "0" : "at", width, width);
     sf_call_end(c, op->out[0]->count);
     return true;
@@ -53,16 +53,16 @@ static bool write_bitcast(sf_calling *c)
     SF_PUT(c, "u64 bits = 0;\n");
     if (a->bits > b->bits) {
         int ratio = a->bits / b->bits;
-        SF_PUT(c, "bits = (u64)((const moved_%d *)p0)[at / %d] >> (at %% %d * %d);\n", a->bytes,
+        SF_PUT(c, "bits = (u64)AT(const moved_%d, p0, at / %d) >> (at %% %d * %d);\n", a->bytes,
                ratio, ratio, b->bits);
     } else {
         int ratio = b->bits / a->bits;
         SF_PUT(c,
-               "for (int k = 0; k < %d; k++) bits |= ((u64)((const moved_%d *)p0)[at * %d + k] & "
+               "for (int k = 0; k < %d; k++) bits |= ((u64)AT(const moved_%d, p0, at * %d + k) & "
                "~0ull >> %d) << (k * %d);\n",
                ratio, a->bytes, ratio, 64 - a->bits, a->bits);
     }
-    SF_PUT(c, "((moved_%d *)p1)[at] = (moved_%d)(bits & ~0ull >> %d);\n", b->bytes, b->bytes,
+    SF_PUT(c, "AT(moved_%d, p1, at) = (moved_%d)(bits & ~0ull >> %d);\n", b->bytes, b->bytes,
            64 - b->bits);
     sf_call_end(c, count);
     return true;
@@ -115,8 +115,8 @@ static bool write_concatenate(sf_calling *c)
         sf_write_param(c->w, (sf_param){.kind = SF_PARAM_OUT});
         sf_call_begin(c, op->in[i]->count / n);
         SF_PUT(c,
-               "((moved_%d *)p1)[at / (%s)%" PRId64 " * (%s)%" PRId64 " + at %% (%s)%" PRId64
-               " + (%s)%" PRId64 "] = ((const moved_%d *)p0)[at];\n",
+               "AT(moved_%d, p1, at / (%s)%" PRId64 " * (%s)%" PRId64 " + at %% (%s)%" PRId64
+               " + (%s)%" PRId64 ") = AT(const moved_%d, p0, at);\n",
                width * n, c->index, own / n, c->index, row / n, c->index, own / n, c->index,
                before / n, width * n);
         sf_call_end(c, op->in[i]->count / n);
@@ -164,12 +164,12 @@ static bool write_pad(sf_calling *c)
                " == 0; i%d /= %" PRId64 "; inside = inside && i%d < %" PRId64 ";\n",
                d, d, low, d, d, step, d, step, d, before[d]);
     }
-    SF_PUT(c, "moved_%d fill = ((const moved_%d *)p1)[0];\n", width * n, width);
+    SF_PUT(c, "moved_%d fill = AT(const moved_%d, p1, 0);\n", width * n, width);
     for (int k = 1; k < n; k *= 2)
         SF_PUT(c, "fill |= fill << %d;\n", k * width * 8);
-    SF_PUT(c, "((moved_%d *)p2)[at] = inside ? ((const moved_%d *)p0)[", width * n, width * n);
+    SF_PUT(c, "AT(moved_%d, p2, at) = inside ? AT(const moved_%d, p0, ", width * n, width * n);
     sf_put_flat(c, "i", in->rank, before);
-    SF_PUT(c, "] : fill;\n");
+    SF_PUT(c, ") : fill;\n");
     sf_call_end(c, type->count / n);
     return true;
 }
@@ -198,9 +198,9 @@ static bool write_dynamic_slice(sf_calling *c)
     sf_put_index(c, "o", "at", type->rank, type->dims);
     for (int d = 0; d < type->rank; d++)
         SF_PUT(c, "s64 i%d = o%d + s%d;\n", d, d, d);
-    SF_PUT(c, "((moved_%d *)p%d)[at] = ((const moved_%d *)p0)[", width, c->op->noperands, width);
+    SF_PUT(c, "AT(moved_%d, p%d, at) = AT(const moved_%d, p0, ", width, c->op->noperands, width);
     sf_put_flat(c, "i", in->rank, in->dims);
-    SF_PUT(c, "];\n");
+    SF_PUT(c, ");\n");
     sf_call_end(c, type->count);
     return true;
 }
@@ -218,9 +218,9 @@ static bool write_dynamic_update_slice(sf_calling *c)
     sf_put_index(c, "u", "at", update->rank, update->dims);
     for (int d = 0; d < type->rank; d++)
         SF_PUT(c, "s64 i%d = u%d + s%d;\n", d, d, d);
-    SF_PUT(c, "((moved_%d *)p%d)[", width, c->op->noperands);
+    SF_PUT(c, "AT(moved_%d, p%d, ", width, c->op->noperands);
     sf_put_flat(c, "i", type->rank, type->dims);
-    SF_PUT(c, "] = ((const moved_%d *)p1)[at];\n", width);
+    SF_PUT(c, ") = AT(const moved_%d, p1, at);\n", width);
     sf_call_end(c, update->count);
     return true;
 }

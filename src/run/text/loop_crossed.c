@@ -99,10 +99,10 @@ static void put_tiles(emitter *e, const tile *t)
         const sf_access *access = &e->loop->accesses[e->loop->steps[i].access];
         if (!e->in_tile[i])
             continue;
-        PUT("tile%u[y * %d + x] = ((const raw_%s *)p%u)[", i, t->high + 1,
+        PUT("tile%u[y * %d + x] = AT(const raw_%s, p%u, ", i, t->high + 1,
             sf_type_name(access->dtype), access->view);
         text_offset(e, access);
-        PUT("];\n");
+        PUT(");\n");
     }
     PUT("}\n}\n}\nBARRIER();\n");
 }

@@ -29,11 +29,11 @@ void text_gathered(emitter *e, uint32_t index, const char *at, const char *value
         PUT(", %s));\n", value);
         return;
     }
-    PUT("((%s *)p%" PRId64 ")[", text_classes[step->class], e->partial[index]);
+    PUT("AT(%s, p%" PRId64 ", ", text_classes[step->class], e->partial[index]);
     if (step->is_scalar)
-        PUT("BLOCK] = %s;\n", value);
+        PUT("BLOCK) = %s;\n", value);
     else
-        PUT("group * (s64)%" PRId64 " + %s] = %s;\n", e->loop->columns, at, value);
+        PUT("group * (s64)%" PRId64 " + %s) = %s;\n", e->loop->columns, at, value);
 }
 
 /* Scratch for the sums of all groups. */
@@ -81,7 +81,7 @@ static void finish_gather(emitter *e, uint32_t index, int threads, int64_t first
     text_identity(e, step);
     PUT(";\nif (c < %" PRId64 ") for (s64 g = y; g < %" PRId64 "; g += %d)\n", columns,
         groups_of(e, step), high);
-    PUT("sum = %s(sum, ((const %s *)p%" PRId64 ")[g * (s64)%" PRId64 " + c]);\n", name, class, from,
+    PUT("sum = %s(sum, AT(const %s, p%" PRId64 ", g * (s64)%" PRId64 " + c));\n", name, class, from,
         columns);
     PUT("sums[THREAD] = sum;\nBARRIER();\nif (y == 0 && c < %" PRId64 ") {\n", columns);
     PUT("for (int other = 1; other < %d; other++) sum = %s(sum, sums[other * %d + x]);\n", high,

@@ -101,9 +101,9 @@ void text_stored_pairs(emitter *e, uint32_t index)
         PUT("pack_bf16(v%u, v%u)", from, from);
     else
         PUT("pack_bf16(v%u[2 * j], v%u[2 * j + 1])", from, from);
-    PUT(";\nmove_elements((raw_bf16 *)p%d + (", text_out_param(e, access));
+    PUT(";\nmove_elements(SOME(raw_bf16, p%d, ", text_out_param(e, access));
     text_offset(e, access);
-    PUT("), m%u, %d);\n", index, e->vector * 2);
+    PUT(", %d), m%u, %d);\n", e->vector, index, e->vector * 2);
 }
 
 void text_joined(emitter *e, uint32_t index)

@@ -186,8 +186,9 @@ static void declare_far_sums(emitter *e, int threads)
         const sf_loop_step *step = &e->loop->steps[i];
         if (!text_is_gather(e, i) || step->is_scalar)
             continue;
-        PUT("%s *g%u = (%s *)p%" PRId64 " + group * (s64)%" PRId64 ";\n", text_classes[step->class],
-            i, text_classes[step->class], e->partial[i], e->loop->columns);
+        PUT("%s *g%u = SOME(%s, p%" PRId64 ", group * (s64)%" PRId64 ", %" PRId64 ");\n",
+            text_classes[step->class], i, text_classes[step->class], e->partial[i],
+            e->loop->columns, e->loop->columns);
         PUT("for (s64 c = (s64)THREAD * %d; c < %" PRId64
             "; c += %d)\nfor (int k = 0; k < %d; k++) g%u[c "
             "+ k] = ",

@@ -207,17 +207,17 @@ void text_load(emitter *e, uint32_t index)
         return;
     }
     if (e->is_bf16[index]) {
-        PUT("ALIGNED(16) u32 w%u[%d]; move_elements(w%u, (const raw_bf16 *)p%u + (", index,
+        PUT("ALIGNED(16) u32 w%u[%d]; move_elements(w%u, SOME(const raw_bf16, p%u, ", index,
             e->vector / 2, index, access->view);
         text_offset(e, access);
-        PUT("), %d);\n", e->vector * 2);
+        PUT(", %d), %d);\n", e->vector, e->vector * 2);
         text_halves(e, index);
         return;
     }
-    PUT("ALIGNED(16) raw_%s m%u[%d]; move_elements(m%u, (const raw_%s *)p%u + (", type, index,
+    PUT("ALIGNED(16) raw_%s m%u[%d]; move_elements(m%u, SOME(const raw_%s, p%u, ", type, index,
         e->vector, index, type, access->view);
     text_offset(e, access);
-    PUT("), %" PRId64 ");\n", e->vector * width_of(access->dtype));
+    PUT(", %d), %" PRId64 ");\n", e->vector, e->vector * width_of(access->dtype));
     PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = get_%s(m%u[k]);\n",
         text_classes[step->class], index, e->vector, e->vector, index, type, index);
 }
@@ -240,9 +240,9 @@ static void put_store(emitter *e, uint32_t index)
     PUT("ALIGNED(16) raw_%s m%u[%d]; UNROLL for (int k = 0; k < %d; k++) m%u[k] = put_%s(", type,
         index, e->vector, e->vector, index, type);
     put_operand(e, e->operands[0][index]);
-    PUT(");\nmove_elements((raw_%s *)p%d + (", type, text_out_param(e, access));
+    PUT(");\nmove_elements(SOME(raw_%s, p%d, ", type, text_out_param(e, access));
     text_offset(e, access);
-    PUT("), m%u, %" PRId64 ");\n", index, e->vector * width_of(access->dtype));
+    PUT(", %d), m%u, %" PRId64 ");\n", e->vector, index, e->vector * width_of(access->dtype));
 }
 
 /* Where its access is. */

@@ -360,7 +360,7 @@ static void write_each(sf_writer *w, const sf_move *m, int width, int64_t count)
     put_others(w, m, -1, -1);
     put_source(w, m);
     put_target(w, m);
-    PUT("((moved_%d *)p1)[to] = inside ? ((const moved_%d *)p0)[from] : (moved_%d)0;\n}\n}\n",
+    PUT("AT(moved_%d, p1, to) = inside ? AT(const moved_%d, p0, from) : (moved_%d)0;\n}\n}\n",
         width, width, width);
     sf_write_launch(w, sf_blocks_for(count, THREADS), THREADS, true);
 }
@@ -383,14 +383,14 @@ static void write_tiles(sf_writer *w, const sf_move *m, int width, int a, int b,
     PUT("if (i%d >= %" PRId64 " || i%d >= %" PRId64 ") continue;\n", a, m->dims[a].size, b,
         m->dims[b].size);
     put_source(w, m);
-    PUT("tile[row][x] = inside ? ((const moved_%d *)p0)[from] : (moved_%d)0;\n}\nBARRIER();\n",
+    PUT("tile[row][x] = inside ? AT(const moved_%d, p0, from) : (moved_%d)0;\n}\nBARRIER();\n",
         width, width);
     PUT("for (int row = y; row < %d; row += %d) {\ns64 i%d = first_a + row, i%d = first_b + x;\n",
         TILE, TILE_ROWS, a, b);
     PUT("if (i%d >= %" PRId64 " || i%d >= %" PRId64 ") continue;\n", a, m->dims[a].size, b,
         m->dims[b].size);
     put_target(w, m);
-    PUT("((moved_%d *)p1)[to] = tile[x][row];\n}\nBARRIER();\n}\n}\n", width);
+    PUT("AT(moved_%d, p1, to) = tile[x][row];\n}\nBARRIER();\n}\n}\n", width);
     sf_write_launch(w, sf_blocks_for(tiles, 1), THREADS, true);
 }
 

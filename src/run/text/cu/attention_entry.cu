@@ -296,23 +296,23 @@ DEVICE void turn_left(u32 *to, const f32 *first, const f32 *second, int wide)
 }
 
 /* What of a row of two matrices a thread has, multiplied and added up over the row. */
-DEVICE f32 dot_rows(const char *x, const char *y, s64 from, int depth, int wide)
+DEVICE f32 dot_rows(const void *x, const void *y, int depth, int wide)
 {
     f32 sum = 0;
     for (int c = THREAD % 4 * 2; c < depth; c += 8)
         for (int i = 0; i < 2; i++)
-            sum += wide ? ((const f32 *)x)[from + c + i] * ((const f32 *)y)[from + c + i]
-                        : get_bf16(((const u16 *)x)[from + c + i]) * get_bf16(((const u16 *)y)[from + c + i]);
+            sum += wide ? ((const f32 *)x)[c + i] * ((const f32 *)y)[c + i]
+                        : get_bf16(((const u16 *)x)[c + i]) * get_bf16(((const u16 *)y)[c + i]);
     sum += SHUFFLE(sum, 1);
     return sum + SHUFFLE(sum, 2);
 }
 
-DEVICE void store_pair(char *to, s64 at, f32 x, f32 y, int wide)
+DEVICE void store_pair(void *to, f32 x, f32 y, int wide)
 {
     if (wide) {
-        ((f32 *)to)[at] = x;
-        ((f32 *)to)[at + 1] = y;
+        ((f32 *)to)[0] = x;
+        ((f32 *)to)[1] = y;
     } else {
-        *(u32 *)((u16 *)to + at) = pack_bf16(x, y);
+        *(u32 *)to = pack_bf16(x, y);
     }
 }

@@ -33,9 +33,9 @@
     u32 a1[KSTEPS][4], a2[KSTEPS][4];
     UNROLL
     for (int k = 0; k < KSTEPS; k++) {
-        load_left(a1[k], (const element *)rows1 + row_base, row, ROWS, pitch, k * WIDTH, WIDE);
+        load_left(a1[k], SOME(const element, rows1, row_base, (ROWS - 1) * pitch + DEPTH), row, ROWS, pitch, k * WIDTH, WIDE);
         if (KIND != FORWARD)
-            load_left(a2[k], (const element *)rows2 + row_base, row, ROWS, pitch, k * WIDTH, WIDE);
+            load_left(a2[k], SOME(const element, rows2, row_base, (ROWS - 1) * pitch + DEPTH), row, ROWS, pitch, k * WIDTH, WIDE);
     }
     f32 most[2], sum[2], row_end[2], row_delta[2];
     UNROLL
@@ -45,10 +45,11 @@
         sum[i] = 0;
         row_end[i] = row_delta[i] = 0;
         if (KIND == QUERIES) {
-            row_end[i] = ((const f32 *)ends)[(s64)pair * ROWS + here];
-            row_delta[i] = dot_rows(rows2, results, row_base + here * pitch, DEPTH, WIDE);
+            row_end[i] = AT(const f32, ends, (s64)pair * ROWS + here);
+            row_delta[i] = dot_rows(SOME(const element, rows2, row_base + here * pitch, DEPTH),
+                                    SOME(const element, results, row_base + here * pitch, DEPTH), DEPTH, WIDE);
             if (t == 0 && row + i * 8 < ROWS)
-                ((f32 *)deltas)[(s64)pair * ROWS + here] = row_delta[i];
+                AT(f32, deltas, (s64)pair * ROWS + here) = row_delta[i];
         }
     }
     f32 made1[DTILES][4], made2[DTILES][4];
@@ -67,14 +68,14 @@
             for (int i = THREAD; i < STEP * CHUNKS; i += BLOCK_ROWS * 2) {
                 int r = i / CHUNKS, c = i % CHUNKS * PER, valid = next + r < COLUMNS;
                 s64 from = column_base + (s64)(valid ? next + r : 0) * pitch + c;
-                copy_aside(ones + (room + r) * PITCH + c, (const element *)columns1 + from, valid);
-                copy_aside(twos + (room + r) * PITCH + c, (const element *)columns2 + from, valid);
+                copy_aside(ones + (room + r) * PITCH + c, SOME(const element, columns1, from, PER), valid);
+                copy_aside(twos + (room + r) * PITCH + c, SOME(const element, columns2, from, PER), valid);
             }
             if (KIND == KEYS && THREAD < STEP) {
                 int valid = next + THREAD < COLUMNS;
                 s64 from = (s64)pair * COLUMNS + (valid ? next + THREAD : 0);
-                column_ends[room + THREAD] = valid ? ((const f32 *)ends)[from] : 0;
-                column_deltas[room + THREAD] = valid ? ((const f32 *)deltas)[from] : 0;
+                column_ends[room + THREAD] = valid ? AT(const f32, ends, from) : 0;
+                column_deltas[room + THREAD] = valid ? AT(const f32, deltas, from) : 0;
             }
         }
         /* A warp waits where all that it could see is hidden. */
@@ -194,13 +195,13 @@
         if (row + h * 8 >= ROWS)
             continue;
         if (KIND == FORWARD && t == 0)
-            ((f32 *)ends)[(s64)pair * ROWS + row + h * 8] = most[h] + log2f(sum[h]);
+            AT(f32, ends, (s64)pair * ROWS + row + h * 8) = most[h] + log2f(sum[h]);
         UNROLL
         for (int d = 0; d < DTILES; d++) {
             if (KIND != FORWARD)
-                store_pair(made_one, here + d * 8, made1[d][2 * h], made1[d][2 * h + 1], WIDE);
+                store_pair(SOME(element, made_one, here + d * 8, 2), made1[d][2 * h], made1[d][2 * h + 1], WIDE);
             if (KIND != QUERIES)
-                store_pair(made_two, here + d * 8, made2[d][2 * h] * part, made2[d][2 * h + 1] * part, WIDE);
+                store_pair(SOME(element, made_two, here + d * 8, 2), made2[d][2 * h] * part, made2[d][2 * h + 1] * part, WIDE);
         }
     }
 }

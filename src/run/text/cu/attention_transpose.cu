@@ -9,7 +9,7 @@
     for (int i = THREAD; i < 16 * DEPTH; i += THREADS) {
         int r = i / (DEPTH / 4), c = i % (DEPTH / 4) * 4, valid = first + r < PLACES;
         const s64 row = batch * PLACES + (valid ? first + r : 0);
-        const words4 x = ((const words4 *)from)[((row * HEADS + head) * DEPTH + c) / 4];
+        const words4 x = AT(const words4, from, ((row * HEADS + head) * DEPTH + c) / 4);
         for (int j = 0; j < 4; j++)
             lines[r][c + j] = valid ? round_tf32(float32(x.words[j])) : 0;
     }
@@ -19,6 +19,6 @@
         words4 x;
         for (int j = 0; j < 4; j++)
             x.words[j] = lines[r + 2 * j][c];
-        ((words4 *)to)[((pair * DEPTH + c) * (LINES * 64) + first + at) / 4] = x;
+        AT(words4, to, ((pair * DEPTH + c) * (LINES * 64) + first + at) / 4) = x;
     }
 }

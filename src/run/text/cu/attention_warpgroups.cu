@@ -38,9 +38,9 @@
             int i = THREAD + j * AT_ONCE, r = i / CHUNKS, c = i % CHUNKS, valid = block_row + r < ROWS;
             s64 from = row_base + (s64)(valid ? block_row + r : 0) * pitch + c * PER;
             u8 *to = factors + r / 64 * MATRIX + place_in_tile(r % 64, c);
-            copy_aside(to, (const element *)rows1 + from, valid);
+            copy_aside(to, SOME(const element, rows1, from, PER), valid);
             if (KIND != FORWARD)
-                copy_aside(to + GROUPS * MATRIX, (const element *)rows2 + from, valid);
+                copy_aside(to + GROUPS * MATRIX, SOME(const element, rows2, from, PER), valid);
         }
     }
     const u8 *factor1 = factors + group * MATRIX, *factor2 = factor1 + GROUPS * MATRIX;
@@ -67,9 +67,9 @@
                     break;
                 s64 from = column_base + (s64)(valid ? next + r : 0) * pitch + c * PER;
                 u8 *to = columns + room * STAGE + place_in_tile(r, c);
-                copy_aside(to, (const element *)columns1 + from, valid);
+                copy_aside(to, SOME(const element, columns1, from, PER), valid);
                 if (KIND != FORWARD || !WIDE) /* there, only the turned one is read */
-                    copy_aside(to + MATRIX, (const element *)columns2 + from, valid);
+                    copy_aside(to + MATRIX, SOME(const element, columns2, from, PER), valid);
             }
             UNROLL
             for (int j = 0; j < (DEPTH * 16 + AT_ONCE - 1) / AT_ONCE && WIDE; j++) {
@@ -79,21 +79,21 @@
                 s64 from = ((s64)pair * DEPTH + r) * ((COLUMNS + 63) / 64 * 64) + next + c * 4;
                 u8 *to = columns + room * STAGE + 2 * MATRIX + r / 64 * 2 * TILE + place_in_tile(r % 64, c);
                 if (KIND != FORWARD)
-                    copy_aside(to, (const element *)turned1 + from, 1);
+                    copy_aside(to, SOME(const element, turned1, from, PER), 1);
                 if (KIND != QUERIES)
-                    copy_aside(to + (KIND == KEYS ? TURNED : 0), (const element *)turned2 + from, 1);
+                    copy_aside(to + (KIND == KEYS ? TURNED : 0), SOME(const element, turned2, from, PER), 1);
             }
             if (KIND == KEYS && THREAD < 64) {
                 int valid = next + THREAD < COLUMNS;
                 s64 from = (s64)pair * COLUMNS + (valid ? next + THREAD : 0);
-                column_ends[room * 64 + THREAD] = valid ? ((const f32 *)ends)[from] : 0;
-                column_deltas[room * 64 + THREAD] = valid ? ((const f32 *)deltas)[from] : 0;
+                column_ends[room * 64 + THREAD] = valid ? AT(const f32, ends, from) : 0;
+                column_deltas[room * 64 + THREAD] = valid ? AT(const f32, deltas, from) : 0;
             }
         }
         if (at < first) { /* while the first ones come */
             UNROLL
             for (int k = 0; k < KSTEPS && HELD; k++)
-                load_left(held[k], (const element *)rows1 + row_base, row, ROWS, pitch, k * 16, WIDE);
+                load_left(held[k], SOME(const element, rows1, row_base, (ROWS - 1) * pitch + DEPTH), row, ROWS, pitch, k * 16, WIDE);
             UNROLL
             for (int i = 0; i < 2; i++) {
                 int here = row + i * 8 < ROWS ? row + i * 8 : ROWS - 1;
@@ -101,10 +101,11 @@
                 sum[i] = row_end[i] = row_delta[i] = 0;
                 if (KIND != QUERIES)
                     continue;
-                row_end[i] = ((const f32 *)ends)[(s64)pair * ROWS + here];
-                row_delta[i] = dot_rows(rows2, results, row_base + here * pitch, DEPTH, WIDE);
+                row_end[i] = AT(const f32, ends, (s64)pair * ROWS + here);
+                row_delta[i] = dot_rows(SOME(const element, rows2, row_base + here * pitch, DEPTH),
+                                    SOME(const element, results, row_base + here * pitch, DEPTH), DEPTH, WIDE);
                 if (t == 0 && row + i * 8 < ROWS)
-                    ((f32 *)deltas)[(s64)pair * ROWS + here] = row_delta[i];
+                    AT(f32, deltas, (s64)pair * ROWS + here) = row_delta[i];
             }
             continue;
         }
@@ -234,14 +235,14 @@
         if (row + h * 8 >= ROWS)
             continue;
         if (KIND == FORWARD && t == 0)
-            ((f32 *)ends)[(s64)pair * ROWS + row + h * 8] = most[h] * scale2 + log2f(sum[h]);
+            AT(f32, ends, (s64)pair * ROWS + row + h * 8) = most[h] * scale2 + log2f(sum[h]);
         UNROLL
         for (int c = 0; c < DEPTH / 8; c++) {
             const f32 *one = made1[c / 8] + c % 8 * 4 + 2 * h, *two = made2[c / 8] + c % 8 * 4 + 2 * h;
             if (KIND != FORWARD)
-                store_pair(made_one, here + c * 8, one[0] * scale, one[1] * scale, WIDE);
+                store_pair(SOME(element, made_one, here + c * 8, 2), one[0] * scale, one[1] * scale, WIDE);
             if (KIND != QUERIES)
-                store_pair(made_two, here + c * 8, two[0] * part, two[1] * part, WIDE);
+                store_pair(SOME(element, made_two, here + c * 8, 2), two[0] * part, two[1] * part, WIDE);
         }
     }
 }

@@ -462,8 +462,51 @@ typedef f64 raw_f64;
 #define get_f64(x) (x)
 #define put_f64(x) (x)
 
-#define LOAD(name, p, i) get_##name(((const raw_##name *)(p))[i])
-#define STORE(name, p, i, x) (((raw_##name *)(p))[i] = put_##name(x))
+/* Memory of a parameter p: element i, and from i on so many. With CHECKS (run/text/kernel_check.h) a kernel knows which bytes are
+ * the parameter's, behind p. What would touch others is noted, the first of it, and goes to memory that nobody reads. */
+#ifdef CHECKS
+typedef struct fault {
+    s32 is_noted, param;
+    s64 first, bytes, low, high, block;
+    s32 thread, own;
+} fault;
+
+LARGE char *note_fault(char *p, s64 first, s64 bytes, s64 low, s64 high, s64 block, int param, int own, char *faults)
+{
+    fault *f = (fault *)faults;
+#if defined(__CUDACC__)
+    int is_mine = atomicCAS(&f->is_noted, 0, 1) == 0;
+#else
+    int is_mine = f->is_noted == 0;
+#endif
+    (void)p;
+    if (is_mine) {
+        f->param = param;
+        f->first = first;
+        f->bytes = bytes;
+        f->low = low;
+        f->high = high;
+        f->block = block;
+        f->thread = THREAD;
+        f->own = own;
+        f->is_noted = 1;
+    }
+    return faults + 1024;
+}
+
+#define MEMORY(type, p, i, n)                                                                      \
+    ((type *)((i) * (s64)sizeof(type) >= p##_low && ((i) + (n)) * (s64)sizeof(type) <= p##_high    \
+                  ? (p) + (i) * (s64)sizeof(type)                                                  \
+                  : note_fault(p, (i) * (s64)sizeof(type), (n) * (s64)sizeof(type), p##_low, p##_high, GRID_BLOCK, p##_is, own, faults)))
+#define AT(type, p, i) (*MEMORY(type, p, (s64)(i), 1))
+#define SOME(type, p, i, n) MEMORY(type, p, (s64)(i), (s64)(n))
+#else
+#define AT(type, p, i) (((type *)(p))[i])
+#define SOME(type, p, i, n) ((type *)(p) + (i))
+#endif
+
+#define LOAD(name, p, i) get_##name(AT(const raw_##name, p, i))
+#define STORE(name, p, i, x) (AT(raw_##name, p, i) = put_##name(x))
 
 /* Rounding a register to a type that is narrower. */
 #define round_pred(x) (x)

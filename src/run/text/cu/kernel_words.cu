@@ -106,8 +106,8 @@ DEVICE raw_c128 wput_c128(cplx x)
     return raw;
 }
 
-#define WLOAD(name, p, i) wget_##name(((const raw_##name *)(p))[i])
-#define WSTORE(name, p, i, x) (((raw_##name *)(p))[i] = wput_##name(x))
+#define WLOAD(name, p, i) wget_##name(AT(const raw_##name, p, i))
+#define WSTORE(name, p, i, x) (AT(raw_##name, p, i) = wput_##name(x))
 
 #define WORD_ROUND(name, word)                                                                     \
     DEVICE word wround_##name(word x)                                                              \

@@ -7,6 +7,6 @@
 extern const sf_target sf_target_cpu;
 
 /* The same for a device that is no processor and was not measured: what the CPU weighs by its own speed says nothing of it. */
-extern const sf_target sf_target_unmeasured;
+extern const sf_target sf_target_cpu_plain;
 
 #endif

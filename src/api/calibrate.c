@@ -240,6 +240,7 @@ static sf_status make_device(struct rank *r)
     cluster->kinds = kind;
     cluster->nkinds = 1;
     kind->name = is_gpu(r) ? "GPU" : "CPU";
+    kind->is_gpu = is_gpu(r);
     kind->source = cluster->source;
     kind->product_share = kind->memory_share = 1;
     kind->threads = is_gpu(r) ? 0 : sf_threads_count(r->threads);

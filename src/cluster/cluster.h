@@ -62,7 +62,11 @@ typedef struct sf_device_kind {
     /* Likewise of a GPU: of a fold along a dimension that is not the last, for an element and a run; of a window, for an
      * element that it sees. */
     double transposed, transposed_run, window;
-    const sf_gpu *gpu; /* measured: then programs for it are lowered for a GPU; NULL: it was not */
+    const sf_gpu *gpu; /* measured, then it is one; NULL: it was not */
+
+    bool
+        is_gpu; /* programs for it have the kernels of the CUDA engine, else those of a processor, */
+    bool is_plain; /* but none that stands for several ops, attention above all */
 } sf_device_kind;
 
 typedef struct sf_link {

@@ -49,6 +49,10 @@ static double *number_in_row(sf_device_kind *kind, int index)
     return (double *)((char *)kind + device_numbers[index].offset);
 }
 
+/* Whose kernels a device has, and those that stand for several ops. */
+static const char *const engines[] = {"cpu", "cuda"};
+#define ATTENTION "attention"
+
 /* Writing */
 
 static void put_link(sf_json_writer *json, const char *key, const sf_link *link)
@@ -152,6 +156,12 @@ static void put_device(sf_json_writer *json, sf_device_kind kind)
     for (int i = 0; i < DEVICE_NUMBERS; i++)
         if (!device_numbers[i].may_miss || *number_in_row(&kind, i) > 0)
             sf_json_add_double(json, device_numbers[i].key, *number_in_row(&kind, i));
+    sf_json_add_string(json, "engine", engines[kind.is_gpu]);
+    if (kind.is_plain) {
+        sf_json_key(json, "kernels");
+        sf_json_begin_array(json);
+        sf_json_end_array(json);
+    }
     put_measured_device(json, &kind);
     sf_json_end_object(json);
 }
@@ -459,6 +469,29 @@ static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_k
     return get_gpu(r, device, out);
 }
 
+/* A device that says nothing has what the engine has. */
+static sf_status get_kernels(reader *r, const sf_json *device, sf_device_kind *out)
+{
+    const sf_json *list;
+    const char *engine = engines[out->gpu != NULL];
+    if (sf_json_get(device, "engine"))
+        SF_TRY(get_string(r, device, "engine", &engine));
+    out->is_gpu = strcmp(engine, engines[1]) == 0;
+    if (strcmp(engine, engines[out->is_gpu]) != 0 || (out->gpu && !out->is_gpu))
+        return SF_JSON_FAIL(r, sf_json_get(device, "engine"),
+                            "\"engine\" is \"cpu\" or \"cuda\", and \"cuda\" where \"gpu\" says "
+                            "what was measured");
+    if (!sf_json_get(device, "kernels"))
+        return SF_OK;
+    SF_TRY(expect_list(r, device, "kernels", 0, 1, &list));
+    out->is_plain = sf_json_count(list) == 0;
+    sf_str name;
+    if (!out->is_plain &&
+        (!sf_json_string(sf_json_item(list, 0), &name) || !sf_str_is(name, ATTENTION)))
+        return SF_JSON_FAIL(r, list, "\"kernels\" is [] or [\"" ATTENTION "\"]");
+    return SF_OK;
+}
+
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
     static const char *const keys[] = {"name",
@@ -491,6 +524,8 @@ static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *ou
                                        "turned",
                                        "transposed_run",
                                        "window",
+                                       "engine",
+                                       "kernels",
                                        "gpu",
                                        NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
@@ -504,7 +539,8 @@ static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *ou
         SF_TRY(get_number(r, device, device_numbers[i].key, device_numbers[i].least,
                           device_numbers[i].most, number_in_row(out, i)));
     }
-    return get_device_curves(r, device, out);
+    SF_TRY(get_device_curves(r, device, out));
+    return get_kernels(r, device, out);
 }
 
 static sf_status get_devices(reader *r, const sf_json *root)

@@ -41,9 +41,11 @@ enum { MOST_SIDE_BY_SIDE = 16 };
 /* Shares of peak speed, and the least time of small work: docs/reference/cluster.md, "Devices".
  * That of Hopper was measured, on an H200; for the older ones it is an estimate. */
 #define HOPPER_HABITS                                                                              \
-    .product_share = 0.78, .memory_share = 0.9, .ramp = 2.5 * MICRO, .launch = 1.5 * MICRO
+    .is_gpu = true, .product_share = 0.78, .memory_share = 0.9, .ramp = 2.5 * MICRO,               \
+    .launch = 1.5 * MICRO
 #define OLDER_HABITS                                                                               \
-    .product_share = 0.8, .memory_share = 0.88, .ramp = 5 * MICRO, .launch = 2 * MICRO
+    .is_gpu = true, .product_share = 0.8, .memory_share = 0.88, .ramp = 5 * MICRO,                 \
+    .launch = 2 * MICRO
 
 /* The way to the host's memory, which each device has to itself. */
 #define HOST_PCIE(rate) .host_bandwidth = 0.82 * (rate)*GIGA, .host_latency = 10 * MICRO

@@ -66,9 +66,11 @@ const sf_target *sf_engine_target(const char *name)
 const sf_target *sf_cluster_target(const sf_cluster *cluster)
 {
     const sf_device_kind *kind = &cluster->kinds[cluster->nodes[0].kind];
-    if (!kind->gpu) /* a processor has the memory of its host */
-        return kind->host_bandwidth > 0 ? &sf_target_unmeasured : &sf_target_cpu;
-    return kind->flops[SF_MATH_TF32] > 0 ? &sf_target_cuda_tf32 : &sf_target_cuda;
+    if (!kind->is_gpu)
+        return kind->is_plain ? &sf_target_cpu_plain : &sf_target_cpu;
+    if (kind->flops[SF_MATH_TF32] > 0)
+        return kind->is_plain ? &sf_target_cuda_tf32_plain : &sf_target_cuda_tf32;
+    return kind->is_plain ? &sf_target_cuda_plain : &sf_target_cuda;
 }
 
 sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out)

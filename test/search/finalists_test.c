@@ -24,6 +24,19 @@ typedef struct asked {
     int stages;     /* 0: as many as are good */
 } asked;
 
+/* The plan is a row, and no row says of what was not simulated that it fits and is faster. */
+static void check_table(const sf_prediction *predicted)
+{
+    bool is_row = predicted->nalternatives == 0;
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        const sf_alternative *a = &predicted->alternatives[i];
+        assert_true(!a->fits || a->lowered || a->seconds >= predicted->seconds);
+        is_row = is_row || (a->lowered && a->fits && a->seconds == predicted->seconds &&
+                            a->memory == predicted->memory);
+    }
+    assert_true(is_row);
+}
+
 /* The seconds of a step of the plan that is found; it fits. */
 static double plan_chain(const asked *a)
 {
@@ -43,6 +56,7 @@ static double plan_chain(const asked *a)
     if (sf_choose_plan(graph, &options, NULL, diag, &plan) != SF_OK)
         fail_msg("%d layers: %s", a->layers, sf_diag_text(diag, 0));
     assert_true(plan->predicted->memory <= a->memory);
+    check_table(plan->predicted);
     double seconds = plan->predicted->seconds;
     sf_plan_free(plan);
     sf_cluster_free(cluster);

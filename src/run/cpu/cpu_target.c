@@ -76,4 +76,4 @@ static bool attends_if_asked(const sf_attending *what)
     .kernel = find_kernel, .scratch = sf_cpu_scratch_bytes
 
 const sf_target sf_target_cpu = {CPU_TARGET, .attends = attends};
-const sf_target sf_target_unmeasured = {CPU_TARGET, .attends = attends_if_asked};
+const sf_target sf_target_cpu_plain = {CPU_TARGET, .attends = attends_if_asked};

@@ -8,6 +8,6 @@ extern const sf_target sf_target_cpu;
 
 /* The same for a device that is no processor and was not measured: thresholds of the CPU's speed do
  * not apply to it. */
-extern const sf_target sf_target_unmeasured;
+extern const sf_target sf_target_cpu_plain;
 
 #endif

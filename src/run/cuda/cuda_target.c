@@ -76,13 +76,15 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
  * the library follow products: a kernel of ours cannot follow it block by block. A product of 17
  * Gflop in TF32, of whose factors neither has contiguous sums, took 97 us on an H200 and 65
  * otherwise, and to transpose one of 33 MB takes some 20. */
-#define CUDA_TARGET(may_round)                                                                     \
+#define CUDA_TARGET(may_round, attends_to)                                                         \
     .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 24,               \
     .most_functions = 4, .asked_functions = 4, .few_passes = true, .follows = sf_cuda_follows,     \
     .in_flight = 2, .flight_bytes = 16 << 20, .align = 256, .multiplies = multiplies_types,        \
-    .transposes = transposes, .kernel = find_kernel, .attends = attends, .small_bytes = 16 << 20,  \
-    .scratch = scratch_bytes, .rounds = may_round, .transpose_flops = 4e9,                         \
-    .transpose_element = 1100,
+    .transposes = transposes, .kernel = find_kernel, .attends = attends_to,                        \
+    .small_bytes = 16 << 20, .scratch = scratch_bytes, .rounds = may_round,                        \
+    .transpose_flops = 4e9, .transpose_element = 1100,
 
-const sf_target sf_target_cuda = {CUDA_TARGET(false)};
-const sf_target sf_target_cuda_tf32 = {CUDA_TARGET(true)};
+const sf_target sf_target_cuda = {CUDA_TARGET(false, attends)};
+const sf_target sf_target_cuda_tf32 = {CUDA_TARGET(true, attends)};
+const sf_target sf_target_cuda_plain = {CUDA_TARGET(false, NULL)};
+const sf_target sf_target_cuda_tf32_plain = {CUDA_TARGET(true, NULL)};

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "support/json_tree.h"
 
 typedef struct dice {
     uint64_t state;
@@ -275,7 +276,7 @@ static tree *grow(sf_arena *arena, const sf_json *value)
     if (!t->open) {
         sf_buf text = {0};
         sf_json_writer writer = {.buf = &text};
-        sf_json_put_value(&writer, value);
+        test_json_put(&writer, value);
         t->text = copy_text(arena, &text);
         sf_buf_free(&text);
     }

@@ -121,7 +121,7 @@ SF_API sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const 
                               const sf_show_options *options, const sf_output *output,
                               sf_diag *diag);
 
-/* The same, with both plans simulated on that cluster; NULL: with what searches expected of them. */
+/* The same, with both plans simulated on that cluster, in place of what searches expected of them. */
 SF_API sf_status sf_plan_diff_on(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                                  const char *left_name, const char *right_name,
                                  const sf_cluster *cluster, const sf_show_options *options,

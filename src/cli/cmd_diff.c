@@ -22,8 +22,10 @@ static sf_status diff_with(const struct job *job, const sf_graph *graph, sf_diag
     if (status == SF_OK)
         status = sf_cli_open_plan(job->right, graph, diag, &right);
     if (status == SF_OK)
-        status = sf_plan_diff_on(graph, left, right, job->left, job->right, cluster, &job->show,
-                                 NULL, diag);
+        status = cluster ? sf_plan_diff_on(graph, left, right, job->left, job->right, cluster,
+                                           &job->show, NULL, diag)
+                         : sf_plan_diff(graph, left, right, job->left, job->right, &job->show, NULL,
+                                        diag);
     sf_cluster_free(cluster);
     sf_plan_free(left);
     sf_plan_free(right);

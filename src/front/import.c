@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "front/close_regions.h"
+#include "front/dense_groups.h"
 #include "front/duplicate_cheap.h"
 #include "front/name_scope.h"
 #include "front/normal.h"
@@ -470,6 +471,7 @@ static sf_status import_entry(struct importer *im)
     sf_graph_close(im->graph);
     sf_graph_prune(im->graph);
     sf_find_param_scopes(im->graph);
+    sf_warn_dense_groups(im->graph, im->diag);
     sf_graph *arranged = sf_graph_clone(im->graph);
     sf_graph_free(im->graph);
     im->graph = arranged;

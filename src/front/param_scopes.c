@@ -218,8 +218,6 @@ static void place_anchors(finder *f)
         const sf_node *node = sf_top_node(f->graph, n);
         reading r = read_node(f, node);
         content made = r.flows ? FLOW : r.weights ? WEIGHTS : CONSTANT;
-        if (node->phase != SF_FORWARD)
-            made = made == CONSTANT ? CONSTANT : FLOW;
         const sf_scope *scope = r.weights ? r.weights : r.latest;
         for (uint32_t i = 0; i < node->nresults; i++) {
             f->contents[node->result + i] = made;
@@ -317,7 +315,9 @@ static void place_later(finder *f)
     for (uint32_t i = 0; i < f->graph->top->narguments; i++) {
         sf_value gradient = f->graph->arguments[i].gradient;
         const sf_node *maker = gradient == SF_NONE ? NULL : sf_maker(f->graph, gradient);
-        if (maker)
+        /* With the product that a transposed gradient is of. */
+        for (; maker && maker->phase != SF_FORWARD;
+             maker = maker->noperands == 1 ? sf_maker(f->graph, maker->operands[0]) : NULL)
             of_gradient[maker->id] = f->module[i];
     }
     for (uint32_t n = 0; n < f->graph->top->nnodes; n++) {
@@ -346,8 +346,9 @@ static void set_scope(sf_graph *graph, sf_node *node, const sf_scope *scope)
 static bool has_any_scope(const sf_graph *graph)
 {
     for (size_t i = 0; i < graph->nnodes; i++)
-        if (graph->nodes[i]->scope && graph->nodes[i]->scope->parent)
-            return true;
+        if (graph->nodes[i]->scope && graph->nodes[i]->scope->parent &&
+            strncmp(graph->nodes[i]->scope->path, "iteration_", 10) != 0)
+            return true; /* iterations of loops have numbers, but are no modules */
     return false;
 }
 
@@ -373,8 +374,7 @@ void sf_find_param_scopes(sf_graph *graph)
         place_later(&f);
         for (uint32_t n = 0; n < top->nnodes; n++) {
             sf_node *node = graph->nodes[top->nodes[n]];
-            if (f.at[node->id])
-                set_scope(graph, node, f.at[node->id]);
+            set_scope(graph, node, f.at[node->id] ? f.at[node->id] : f.root);
         }
         graph->scopes_guessed = true;
     }

@@ -133,9 +133,11 @@ static const char *other_dialect(sf_str text)
     if (holds(text, "stablehlo.") || holds(text, "chlo.") || holds(text, "HloModule"))
         return NULL;
     for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
-        char word[16];
-        snprintf(word, sizeof word, " %s", dialects[i]);
-        if (holds(text, word) || (word[0] = '"', holds(text, word)))
+        char plain[16],
+            quoted[16]; /* ops alone: attributes are of such dialects in StableHLO, too */
+        snprintf(plain, sizeof plain, "= %s", dialects[i]);
+        snprintf(quoted, sizeof quoted, "= \"%s", dialects[i]);
+        if (holds(text, plain) || holds(text, quoted))
             return dialects[i];
     }
     return NULL;

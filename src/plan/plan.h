@@ -186,7 +186,7 @@ sf_status sf_plan_read(sf_str text, const char *file, const sf_graph *graph, sf_
                        sf_plan **out);
 
 /* Whether a tree is a plan at all, and of a version that is known. */
-/* SF_EUSAGE, with what to do, where the text is that of a step. */
+/* SF_EINPUT, with what to do, where the text is that of a step. */
 sf_status sf_plan_refuse_step(sf_str text, const char *file, sf_diag *diag);
 
 sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *diag);

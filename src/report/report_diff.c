@@ -382,24 +382,32 @@ static sf_status write_diff(void *context)
     return status;
 }
 
+static sf_status run_diff(struct job *job, const sf_show_options *options)
+{
+    SF_TRY(SF_TAKE(sf_show_options, options, &job->d.options, job->diag));
+    job->d.options.all = job->d.options.all || job->d.options.json;
+    return sf_guarded(write_diff, job, job->diag);
+}
+
 sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                        const char *left_name, const char *right_name,
                        const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
-    return sf_plan_diff_on(graph, left, right, left_name, right_name, NULL, options, output, diag);
+    SF_NEED(diag, graph, left, right, left_name, right_name);
+    struct job job = {.output = output, .diag = diag};
+    job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
+    return run_diff(&job, options);
 }
 
 sf_status sf_plan_diff_on(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                           const char *left_name, const char *right_name, const sf_cluster *cluster,
                           const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
-    SF_NEED(diag, graph, left, right, left_name, right_name);
+    SF_NEED(diag, graph, left, right, left_name, right_name, cluster);
     struct job job = {.output = output, .diag = diag};
     job.d = (differ){.graph = graph,
                      .plans = {left, right},
                      .names = {left_name, right_name},
                      .cluster = cluster};
-    SF_TRY(SF_TAKE(sf_show_options, options, &job.d.options, diag));
-    job.d.options.all = job.d.options.all || job.d.options.json;
-    return sf_guarded(write_diff, &job, diag);
+    return run_diff(&job, options);
 }

@@ -289,7 +289,8 @@ static void show_scopes(struct page *page)
     sf_heading(page->out, page->style, "scopes");
     print_table(page, &table);
     if (page->summary->nscopes == 1)
-        sf_remark(page->out, page->style, "the text has no scopes");
+        sf_remark(page->out, page->style,
+                  "the text has no scopes, and paths of parameters name no modules");
 }
 
 static void show_remarks(struct page *page)

@@ -24,7 +24,7 @@ silent out
 for id in glance timeline memory communication modules frontier recipes; do
     has page.html "<section id=\"$id\""
 done
-has page.html '"title":"jit_step"'
+has page.html '"title":"gpt-micro"'
 has page.html '"words":["dp 2","tp 2"]'
 has page.html "between hosts"
 [ "$(wc -c <page.html)" -lt 1000000 ] || fail "the page of a small step is large"

@@ -523,6 +523,48 @@ static void test_what_is_no_text(void **state)
     }
 }
 
+/* Rows in groups of sizes that an argument has, each with a matrix of its own; `masked`: rows of other groups are zero. */
+static void test_dense_groups(void **state)
+{
+    (void)state;
+    static const char before
+        [] = "%m: tensor<24x4xf32>, %w: tensor<6x4x5xf32>, %s: tensor<6xi32>",
+  body[] =
+        "  %b = stablehlo.broadcast_in_dim %m, dims = [1, 2] : (tensor<24x4xf32>) -> "
+        "tensor<6x24x4xf32>\n"
+        "  %i = stablehlo.iota dim = 1 : tensor<6x24x4xi32>\n"
+        "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+        "  %e = \"stablehlo.reduce_window\"(%s, %z) <{padding = dense<[[5, 0]]> : tensor<1x2xi64>, "
+        "window_dimensions = array<i64: 6>, window_strides = array<i64: 1>}> ({\n"
+        "  ^bb0(%x: tensor<i32>, %y: tensor<i32>):\n"
+        "    %a = stablehlo.add %x, %y : tensor<i32>\n    stablehlo.return %a : tensor<i32>\n"
+        "  }) : (tensor<6xi32>, tensor<i32>) -> tensor<6xi32>\n"
+        "  %v = stablehlo.broadcast_in_dim %e, dims = [0] : (tensor<6xi32>) -> tensor<6x24x4xi32>\n"
+        "  %c = stablehlo.compare LT, %i, %v : (tensor<6x24x4xi32>, tensor<6x24x4xi32>) -> "
+        "tensor<6x24x4xi1>\n"
+        "  %f = stablehlo.constant dense<0.0> : tensor<6x24x4xf32>\n"
+        "  %g = stablehlo.select %c, %b, %f : tensor<6x24x4xi1>, tensor<6x24x4xf32>\n"
+        "  %r = stablehlo.dot_general ";
+    for (int masked = 0; masked < 2; masked++) {
+        char text[4096];
+        snprintf(
+            text, sizeof text,
+            "func.func @main(%s) -> tensor<24x5xf32> {\n%s%s, %%w, contracting_dims = [2, 0] x "
+            "[1, 0] : (tensor<6x24x4xf32>, tensor<6x4x5xf32>) -> tensor<24x5xf32>\n  return %%r : "
+            "tensor<24x5xf32>\n}\n",
+            before, body, masked ? "%g" : "%b");
+        sf_diag *diag = sf_diag_new();
+        sf_graph *graph;
+        if (sf_load_text(text, strlen(text), "t", NULL, diag, &graph) != SF_OK)
+            fail_msg("%s", sf_diag_text(diag, 0));
+        assert_int_equal(sf_diag_count(diag), masked);
+        if (masked)
+            assert_non_null(strstr(sf_diag_text(diag, 0), "all 6 groups"));
+        sf_graph_free(graph);
+        sf_diag_free(diag);
+    }
+}
+
 static void test_hints(void **state)
 {
     (void)state;
@@ -569,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_argument_names),
         cmocka_unit_test(test_what_is_no_text),
         cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_dense_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

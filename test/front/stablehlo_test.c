@@ -541,8 +541,13 @@ static const struct {
 } mistakes[] = {
     {"%0 = stablehlo.addd %a, %a : tensor<2xf32>", SF_EUNSUPPORTED,
      "t.mlir:2:8: error: unknown op stablehlo.addd\n  hint: did you mean stablehlo.add?"},
-    {"%0 = mhlo.add %a, %a : tensor<2xf32>", SF_EUNSUPPORTED,
-     "t.mlir:2:8: error: unknown op mhlo.add\n  hint: convert the program to StableHLO first"},
+    {"%0 = mhlo.add %a, %a : tensor<2xf32>", SF_EINPUT,
+     "t.mlir: error: this is MLIR of dialect mhlo, without StableHLO: a step is StableHLO or HLO "
+     "text\n  hint: stablehlo-opt --vhlo-legalize-to-stablehlo and mlir-hlo-opt "
+     "--hlo-legalize-to-stablehlo turn it into StableHLO"},
+    {"%0 = stablehlo.abs %a : tensor<2xf32>\n  %1 = mhlo.add %a, %a : tensor<2xf32>",
+     SF_EUNSUPPORTED,
+     "t.mlir:3:8: error: unknown op mhlo.add\n  hint: convert the program to StableHLO first"},
     {"%0 = stablehlo.add %a, %x : tensor<2xf32>", SF_EINPUT,
      "t.mlir:2:26: error: %x is not defined"},
     {"%0 = stablehlo.add %a, %a#1 : tensor<2xf32>", SF_EINPUT,

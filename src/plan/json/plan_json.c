@@ -245,7 +245,7 @@ sf_status sf_plan_refuse_step(sf_str text, const char *file, sf_diag *diag)
         text = (sf_str){text.at + 1, text.length - 1};
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (sf_str_starts(text, begins[i])) {
-            sf_fail(diag, SF_EUSAGE, (sf_loc){.file = file}, "this is a step, not a plan");
+            sf_fail(diag, SF_EINPUT, (sf_loc){.file = file}, "this is a step, not a plan");
             return sf_hint(diag, "sheaf plan STEP --cluster CLUSTER -o PLAN makes a plan of it; "
                                  "sheaf pin STEP --mesh all=1 -o PLAN one that does not split it");
         }

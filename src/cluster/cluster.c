@@ -131,6 +131,7 @@ static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
         hash = hash_curve(sf_hash_mix(hash, (uint64_t)kind->paces.count), &kind->paces);
     hash = kind->gpu ? hash_gpu(hash, kind->gpu) : hash;
     hash = kind->is_gpu && !kind->gpu ? sf_hash_mix(hash, 1) : hash;
+    hash = kind->reserve > 0 ? sf_hash_mix(hash, (uint64_t)kind->reserve) : hash;
     hash = kind->is_plain ? sf_hash_mix(hash, 2) : hash;
     return kind->convolutions.count > 0 ? hash_curve(hash, &kind->convolutions) : hash;
 }

@@ -32,7 +32,8 @@
 typedef struct sf_device_kind {
     const char *name;
     const char *source; /* of the figures, or "" */
-    int64_t memory;     /* bytes */
+    int64_t memory;     /* bytes, */
+    int64_t reserve; /* of which a rank's program has none: what its context, NCCL and gaps take */
     double
         flops[SF_MATH_COUNT]; /* of products, a second, at the peak; 0: it has no units for it; that
                                     of f32 is not 0 */

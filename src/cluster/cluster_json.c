@@ -147,6 +147,8 @@ static void put_device(sf_json_writer *json, sf_device_kind kind)
     sf_json_add_string(json, "name", kind.name);
     sf_json_add_string(json, "source", kind.source);
     sf_json_add_int(json, "memory", kind.memory);
+    if (kind.reserve > 0)
+        sf_json_add_int(json, "reserve", kind.reserve);
     sf_json_key(json, "flops");
     sf_json_begin_object(json);
     for (int m = 0; m < SF_MATH_COUNT; m++)
@@ -494,44 +496,20 @@ static sf_status get_kernels(reader *r, const sf_json *device, sf_device_kind *o
 
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
-    static const char *const keys[] = {"name",
-                                       "source",
-                                       "memory",
-                                       "flops",
-                                       "vector_flops",
-                                       "bandwidth",
-                                       "product_share",
-                                       "memory_share",
-                                       "ramp",
-                                       "launch",
-                                       "threads",
-                                       "drag",
-                                       "products",
-                                       "batched",
-                                       "loops",
-                                       "paces",
-                                       "convolutions",
-                                       "divide",
-                                       "function",
-                                       "fold",
-                                       "strided",
-                                       "run",
-                                       "pack",
-                                       "pack_across",
-                                       "pack_run",
-                                       "host_bandwidth",
-                                       "host_latency",
-                                       "turned",
-                                       "transposed_run",
-                                       "window",
-                                       "engine",
-                                       "kernels",
-                                       "gpu",
-                                       NULL};
+    static const char *const keys[] = {
+        "name",         "source",         "memory",        "reserve",      "flops",
+        "vector_flops", "bandwidth",      "product_share", "memory_share", "ramp",
+        "launch",       "threads",        "drag",          "products",     "batched",
+        "loops",        "paces",          "convolutions",  "divide",       "function",
+        "fold",         "strided",        "run",           "pack",         "pack_across",
+        "pack_run",     "host_bandwidth", "host_latency",  "turned",       "transposed_run",
+        "window",       "engine",         "kernels",       "gpu",          NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
     SF_TRY(get_string(r, device, "name", &out->name));
     SF_TRY(get_source(r, device, &out->source));
     SF_TRY(get_int(r, device, "memory", 1, INT64_C(1) << 60, &out->memory));
+    if (sf_json_get(device, "reserve"))
+        SF_TRY(get_int(r, device, "reserve", 0, out->memory - 1, &out->reserve));
     SF_TRY(get_flops(r, device, out));
     for (int i = 0; i < DEVICE_NUMBERS; i++) {
         if (device_numbers[i].may_miss && !sf_json_get(device, device_numbers[i].key))

@@ -182,7 +182,7 @@ bool sf_costs_on_gpu(const sf_costs *costs);
 /* Threads that a rank has on the device that has most of them; 0 where that is not known. */
 int sf_costs_threads(const sf_costs *costs);
 
-/* Bytes of memory of the device of the mesh that has the least. */
+/* Bytes that a rank may take: memory of the device of the mesh that has the least, without what is reserved. */
 int64_t sf_costs_memory(const sf_costs *costs);
 
 /* Members of a group along the axes. */

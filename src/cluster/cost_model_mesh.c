@@ -40,8 +40,8 @@ static void add_devices(sf_costs *costs, const sf_device_kind *kind, int count)
     if (i < costs->nkinds)
         return;
     costs->kinds[costs->nkinds++] = kind;
-    if (costs->memory > kind->memory)
-        costs->memory = kind->memory;
+    if (costs->memory > kind->memory - kind->reserve)
+        costs->memory = kind->memory - kind->reserve;
 }
 
 /* Whether the rank, or the group of ranks along some axes that begins with it, is looked at. */

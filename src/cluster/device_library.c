@@ -38,17 +38,40 @@ enum { MOST_SIDE_BY_SIDE = 16 };
         .latency = 14 * MICRO, .bandwidth = 0.85 * (gigabits) / 8 * GIGA, .lanes = count           \
     }
 
+/* Beside programs a GPU holds a context, about 0.5 GiB, buffers of NCCL, some 0.5 GiB for a few communicators in a node and over the
+ * network, and gaps of its allocator: an estimate, not measured. TPUs hold their programs. */
+#define GPU_RESERVE (3 * GIB / 2)
+#define TPU_RESERVE (GIB / 2)
+
 /* Shares of peak speed, and the least time of small work: docs/reference/cluster.md, "Devices".
  * That of Hopper was measured, on an H200; for the older ones it is an estimate. */
 #define HOPPER_HABITS                                                                              \
-    .is_gpu = true, .product_share = 0.78, .memory_share = 0.9, .ramp = 2.5 * MICRO,               \
-    .launch = 1.5 * MICRO
+    .is_gpu = true, .reserve = GPU_RESERVE, .product_share = 0.78, .memory_share = 0.9,            \
+    .ramp = 2.5 * MICRO, .launch = 1.5 * MICRO
 #define OLDER_HABITS                                                                               \
-    .is_gpu = true, .product_share = 0.8, .memory_share = 0.88, .ramp = 5 * MICRO,                 \
-    .launch = 2 * MICRO
+    .is_gpu = true, .reserve = GPU_RESERVE, .product_share = 0.8, .memory_share = 0.88,            \
+    .ramp = 5 * MICRO, .launch = 2 * MICRO
 
 /* The way to the host's memory, which each device has to itself. */
 #define HOST_PCIE(rate) .host_bandwidth = 0.82 * (rate)*GIGA, .host_latency = 10 * MICRO
+
+/* Links to each of the others in a node. */
+#define MESH_LINKS(rate, links)                                                                    \
+    {                                                                                              \
+        .latency = 3.4 * MICRO, .bandwidth = 0.82 * (rate) * (links)*GIGA,                         \
+        .peer = 0.82 * (rate)*GIGA                                                                 \
+    }
+
+/* Links of a TPU in all, one way, half of what is announced for both: a ring along an axis of the torus has them all where rings go
+ * along all axes, and neighbours a part. No loss is known. Products of f32 are
+ * of bf16 by default, as JAX has them, and of six of bf16 where more is asked for; vectors are an estimate, 1 / 64 of products. */
+#define ICI(rate)                                                                                  \
+    {                                                                                              \
+        .latency = 1 * MICRO, .bandwidth = (rate) / 2.0 * GIGA                                     \
+    }
+#define TPU_HABITS                                                                                 \
+    .is_gpu = true, .reserve = TPU_RESERVE, .product_share = 0.8, .memory_share = 0.9,             \
+    .ramp = 2 * MICRO, .launch = 1 * MICRO
 
 #define V100_SHEET "NVIDIA V100 data sheet"
 #define A100_SHEET "NVIDIA A100 data sheet"
@@ -160,6 +183,114 @@ static const sf_library_kind kinds[] = {
      .inside = NVLINK(450),
      .network = NICS(8, 400),
      .nodes = "DGX H200: NVSwitch, 8 x 400 Gb/s"},
+    {.kind = {.name = "H20-96GB-SXM5",
+              .source = "NVIDIA H20 data sheet, without sparsity",
+              .memory = 96 * GIB,
+              .flops = {1 * TERA, 44 * TERA, 74 * TERA, 148 * TERA, 148 * TERA, 296 * TERA},
+              .vector_flops = 44 * TERA,
+              .bandwidth = 4000 * GIGA,
+              HOPPER_HABITS,
+              HOST_PCIE(64)},
+     .inside = NVLINK(450),
+     .network = NICS(8, 400),
+     .nodes = "HGX H20: NVSwitch, 8 x 400 Gb/s"},
+    {.kind = {.name = "B200-180GB-SXM6",
+              .source = "NVIDIA DGX B200 data sheet, without sparsity",
+              .memory = 180 * INT64_C(1000000000),
+              .flops = {37 * TERA, 75 * TERA, 1100 * TERA, 2250 * TERA, 2250 * TERA, 4500 * TERA},
+              .vector_flops = 75 * TERA,
+              .bandwidth = 7700 * GIGA,
+              HOPPER_HABITS,
+              HOST_PCIE(64)},
+     .inside = NVLINK(900),
+     .network = NICS(8, 400),
+     .nodes = "DGX B200: NVSwitch, 8 x 400 Gb/s"},
+    {.kind = {.name = "GB200-186GB",
+              .source = "NVIDIA GB200 NVL72 data sheet, without sparsity",
+              .memory = 186 * INT64_C(1000000000),
+              .flops = {40 * TERA, 80 * TERA, 1250 * TERA, 2500 * TERA, 2500 * TERA, 5000 * TERA},
+              .vector_flops = 80 * TERA,
+              .bandwidth = 8000 * GIGA,
+              HOPPER_HABITS,
+              HOST_PCIE(225)},
+     .inside = NVLINK(900),
+     .network = NICS(4, 400),
+     .nodes = "NVL72: nodes of up to 72 on NVLink5, NVLink-C2C to the host"},
+    {.kind = {.name = "L40S-48GB",
+              .source = "NVIDIA L40S data sheet, without sparsity",
+              .memory = 48 * GIB,
+              .flops = {1.4 * TERA, 91.6 * TERA, 183 * TERA, 362 * TERA, 362 * TERA, 733 * TERA},
+              .vector_flops = 91.6 * TERA,
+              .bandwidth = 864 * GIGA,
+              OLDER_HABITS,
+              HOST_PCIE(32)},
+     .inside = PCIE(32, 4),
+     .network = NICS(1, 200),
+     .nodes = "PCIe 4.0 x16, two devices a switch, 1 x 200 Gb/s"},
+    {.kind = {.name = "RTX4090-24GB",
+              .source = "NVIDIA Ada GPU architecture paper, without sparsity",
+              .memory = 24 * GIB,
+              .flops = {1.3 * TERA, 82.6 * TERA, 82.6 * TERA, 165.2 * TERA, 165.2 * TERA,
+                        330.3 * TERA},
+              .vector_flops = 82.6 * TERA,
+              .bandwidth = 1008 * GIGA,
+              OLDER_HABITS,
+              HOST_PCIE(32)},
+     .inside = PCIE(32, 4),
+     .network = NICS(1, 25),
+     .nodes = "PCIe 4.0 x16, two devices a switch, 1 x 25 Gb/s"},
+    {.kind = {.name = "MI300X-192GB",
+              .source = "AMD Instinct MI300X data sheet, without sparsity",
+              .memory = 192 * INT64_C(1000000000),
+              .flops = {163.4 * TERA, 163.4 * TERA, 653.7 * TERA, 1307.4 * TERA, 1307.4 * TERA,
+                        2614.9 * TERA},
+              .vector_flops = 163.4 * TERA,
+              .bandwidth = 5300 * GIGA,
+              OLDER_HABITS,
+              HOST_PCIE(64)},
+     .inside = MESH_LINKS(64, 7),
+     .network = NICS(8, 400),
+     .nodes = "8 in a full mesh of Infinity Fabric, 8 x 400 Gb/s"},
+    {.kind = {.name = "TPUv4-32GB",
+              .source = "Jouppi et al., TPU v4 (ISCA 2023); Google Cloud, TPU v4",
+              .memory = 32 * GIB,
+              .flops = {0, 275 / 6.0 * TERA, 275 * TERA, 275 * TERA, 0, 0},
+              .vector_flops = 4.3 * TERA,
+              .bandwidth = 1228 * GIGA,
+              TPU_HABITS},
+     .inside = ICI(300),
+     .network = NICS(4, 50),
+     .nodes = "3D torus of 6 links, 300 GB/s a chip; 4 chips a host"},
+    {.kind = {.name = "TPUv5e-16GB",
+              .source = "Google Cloud, TPU v5e",
+              .memory = 16 * GIB,
+              .flops = {0, 197 / 6.0 * TERA, 197 * TERA, 197 * TERA, 0, 0},
+              .vector_flops = 3.1 * TERA,
+              .bandwidth = 819 * GIGA,
+              TPU_HABITS},
+     .inside = ICI(200),
+     .network = NICS(1, 100),
+     .nodes = "2D torus of 4 links, 1600 Gb/s a chip"},
+    {.kind = {.name = "TPUv5p-95GB",
+              .source = "Google Cloud, TPU v5p",
+              .memory = 95 * GIB,
+              .flops = {0, 459 / 6.0 * TERA, 459 * TERA, 459 * TERA, 0, 0},
+              .vector_flops = 7.2 * TERA,
+              .bandwidth = 2765 * GIGA,
+              TPU_HABITS},
+     .inside = ICI(600),
+     .network = NICS(4, 50),
+     .nodes = "3D torus of 6 links, 4800 Gb/s a chip"},
+    {.kind = {.name = "TPUv6e-32GB",
+              .source = "Google Cloud, TPU v6e",
+              .memory = 32 * GIB,
+              .flops = {0, 918 / 6.0 * TERA, 918 * TERA, 918 * TERA, 0, 0},
+              .vector_flops = 14.3 * TERA,
+              .bandwidth = 1640 * GIGA,
+              TPU_HABITS},
+     .inside = ICI(448),
+     .network = NICS(4, 50),
+     .nodes = "2D torus of 4 links, 3584 Gb/s a chip"},
     {.kind = {.name = "CPU-core",
               .source = "a core of 3 GHz with two 256-bit fused multiply-adds a cycle",
               .memory = 4 * GIB,

@@ -148,13 +148,13 @@ static void put_passed_over(const sf_explanation *e, sf_style style, sf_buf *out
     for (int i = 0; i < predicted->nalternatives; i++) {
         const sf_alternative *a = &predicted->alternatives[i];
         double gain = predicted->seconds / a->seconds - 1;
-        if (!a->fits || strcmp(a->name, "search") != 0 || gain < LEAST_GAIN)
+        if (!a->fits || gain < LEAST_GAIN)
             continue;
         if (gain <= predicted->margin)
             sf_remark(out, style,
-                      "search on %s is %.1f%% faster than this %s, within the margin of %g%%: "
+                      "%s on %s is %.1f%% faster than this %s, within the margin of %g%%: "
                       "--margin 0 takes it",
-                      a->mesh, 100 * gain, *e->plan->recipe ? "recipe" : "plan",
+                      a->name, a->mesh, 100 * gain, *e->plan->recipe ? "recipe" : "plan",
                       100 * predicted->margin);
         return;
     }

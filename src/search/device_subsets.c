@@ -171,7 +171,8 @@ static int64_t least_memory(const sf_cluster *cluster)
 {
     int64_t least = INT64_MAX;
     for (int r = 0; r < cluster->nruns; r++) {
-        int64_t memory = cluster->kinds[cluster->nodes[r].kind].memory;
+        const sf_device_kind *kind = &cluster->kinds[cluster->nodes[r].kind];
+        int64_t memory = kind->memory - kind->reserve;
         least = memory < least ? memory : least;
     }
     return least;

@@ -162,6 +162,27 @@ static sf_status tell_why_not(choosing *k, sf_candidate *c)
     return status;
 }
 
+/* Of those that are slower than the best by no more than the margin, one that takes far less memory. */
+static sf_candidate *prefer_small(choosing *k, sf_found_plans *found, sf_candidate *best)
+{
+    const double far_less = 0.75;
+    sf_candidate *least = best;
+    for (size_t i = 0; best && i < found->count; i++) {
+        sf_candidate *c = &found->candidates[i];
+        if (c->is_lowered && c->at.plan && c->at.fits &&
+            ranked_seconds(c) <= (1 + k->options->margin) * ranked_seconds(best) &&
+            (double)c->lowered.memory <= far_less * (double)best->lowered.memory &&
+            c->lowered.memory < least->lowered.memory)
+            least = c;
+    }
+    if (least != best && k->options->margin > 0) {
+        sf_group_runs_free(&k->found);
+        k->found = (sf_group_runs){0};
+        return least;
+    }
+    return best;
+}
+
 /* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. Where none can go on in time as
  * the user wants, why the last of them cannot. */
 static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candidate **out)
@@ -182,6 +203,7 @@ static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candi
         }
         sf_group_runs_free(&runs);
     }
+    *out = prefer_small(k, found, *out);
     return any || !cannot ? SF_OK : tell_why_not(k, cannot);
 }
 

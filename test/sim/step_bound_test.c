@@ -268,9 +268,9 @@ static void test_layouts(void **state)
     static const struct {
         const char *name, *text;
         double near; /* some plan is so near to the bound */
-    } steps[] = {{"rectified", rectified, 0.4},
-                 {"images", images, 0.5},
-                 {"weighted", weighted, 0.4},
+    } steps[] = {{"rectified", rectified, 0.6},
+                 {"images", images, 0.6},
+                 {"weighted", weighted, 0.6},
                  {"updated", updated, 0.001}};
     static const sf_mesh meshes[] = {{.naxes = 1, .axes = {{"x", 2}}},
                                      {.naxes = 1, .axes = {{"x", 4}}},

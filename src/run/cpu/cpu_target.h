@@ -6,8 +6,8 @@
 
 extern const sf_target sf_target_cpu;
 
-/* The same for a device that is no processor and was not measured: thresholds of the CPU's speed do
- * not apply to it. */
+/* The same for a device whose runtime has no kernel for attention. */
+extern const sf_target sf_target_cpu_plain;
 extern const sf_target sf_target_cpu_plain;
 
 #endif

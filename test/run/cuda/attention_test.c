@@ -240,20 +240,22 @@ static void test_attention(void **state)
 {
     (void)state;
     test_emulate_gpu();
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i += test_short() ? 3 : 1)
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i += test_short() ? 3 : 1) {
+        setenv("SHEAF_CUDA_CHECK", i % 2 ? "1" : "0", 1);
         check_shape(&shapes[i]);
+    }
 }
 
+/* With a state, that of kernels that check. */
 static void test_text(void **state)
 {
-    (void)state;
     static const char *const architectures[] = {"sm_80", "sm_90", "sm_90a"};
     const sf_cuda_compiler *compiler = test_nvrtc();
     if (!compiler) {
         print_message("NVRTC is not here\n");
         skip();
     }
-    sf_kernels kernels = {0};
+    sf_kernels kernels = {.checks = *state != NULL};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i += 3) { /* one of each type */
         sf_graph *graph = make_graph(&shapes[i]);
         sf_lower_options options = {.target = &sf_target_cuda, .rounds = shapes[i].wide};
@@ -269,7 +271,9 @@ static void test_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention),
-                                       cmocka_unit_test(test_text)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_text),
+        {"test_text with checks", test_text, NULL, NULL, (void *)"checks"}};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "op/attention.h"
+#include "run/text/kernel_check.h"
 #include "run/text/library_kernel.h"
 
 typedef enum pass { FORWARD, QUERIES, KEYS } pass;
@@ -90,6 +91,8 @@ static void put_pointers(sf_calling *c, const named *params, int count)
             SF_PUT(c, "char *%s = p%d;\n", all[i], at);
         else
             SF_PUT(c, "char *%s = 0;\n", all[i]);
+        if (c->w->module->checks)
+            sf_put_bounds_of(c->out, all[i], at < count ? at : -1);
     }
 }
 
@@ -143,6 +146,10 @@ static named turn(sf_calling *c, const char *name, uint32_t index)
            "{\nenum { DEPTH = %" PRId64 ", HEADS = %" PRId64 ", PLACES = %" PRId64
            " };\nchar *from = p0, *to = p1;\n",
            type->dims[3], type->dims[2], type->dims[1]);
+    if (c->w->module->checks) {
+        sf_put_bounds_of(c->out, "from", 0);
+        sf_put_bounds_of(c->out, "to", 1);
+    }
     put_file(c, "#if HAS_GROUPS\n", &sf_text_attend_turn);
     sf_buf_puts(c->out, "#else\n}\n#endif\n");
     c->w->module->has_attention = true;

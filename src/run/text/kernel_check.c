@@ -78,3 +78,14 @@ void sf_write_checks(sf_writer *w)
     sf_buf_free(&w->body);
     w->body = body;
 }
+
+void sf_put_bounds_of(sf_buf *out, const char *name, int param)
+{
+    if (param < 0)
+        sf_buf_printf(out, "const s64 %s_low = 0, %s_high = 0; enum { %s_is = 0 };\n", name, name,
+                      name);
+    else
+        sf_buf_printf(out,
+                      "const s64 %s_low = p%d_low, %s_high = p%d_high; enum { %s_is = p%d_is };\n",
+                      name, param, name, param, name, param);
+}

@@ -24,4 +24,7 @@ bool sf_param_bounds(const sf_writer *w, const sf_param *param, int64_t *low, in
 /* Body and parameters of a kernel become those of one that checks. */
 void sf_write_checks(sf_writer *w);
 
+/* The bounds of another name for parameter `param`; -1: for none. */
+void sf_put_bounds_of(sf_buf *out, const char *name, int param);
+
 #endif

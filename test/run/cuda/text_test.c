@@ -59,15 +59,15 @@ static void add_op(sf_kernels *kernels, sf_opcode op, uint32_t seed)
     test_case_free(&c);
 }
 
+/* With a state, that of kernels that check (run/text/kernel_check.h). */
 static void test_all_text(void **state)
 {
-    (void)state;
     const sf_cuda_compiler *compiler = test_nvrtc();
     if (!compiler) {
         print_message("NVRTC is not here\n");
         skip();
     }
-    sf_kernels kernels = {0};
+    sf_kernels kernels = {.checks = *state != NULL};
     add_step(&kernels, "examples/gpt-micro.stablehlo.mlir");
     for (int op = 0; op < SF_OP_COUNT; op++)
         for (uint32_t seed = 0; seed < (uint32_t)test_rounds(CASES) && test_can_draw((sf_opcode)op);
@@ -128,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_text),
+        {"test_all_text with checks", test_all_text, NULL, NULL, (void *)"checks"},
         cmocka_unit_test(test_equal_texts),
         cmocka_unit_test(test_no_gpu),
     };

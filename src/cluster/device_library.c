@@ -62,9 +62,9 @@ enum { MOST_SIDE_BY_SIDE = 16 };
         .peer = 0.82 * (rate)*GIGA                                                                 \
     }
 
-/* Links of a TPU in all, one way, half of what is announced for both: a ring along an axis of the torus has them all where rings go
- * along all axes, and neighbours a part. No loss is known. Products of f32 are
- * of bf16 by default, as JAX has them, and of six of bf16 where more is asked for; vectors are an estimate, 1 / 64 of products. */
+/* Links of a TPU in all, one way, half of what is announced for both: rings that use all axes of the torus have
+ * them all, neighbours a part. No loss is known. Products of f32 are of bf16 by default, as JAX has them, and of six of bf16 where
+ * more is asked for; vectors are an estimate, 1 / 64 of products. */
 #define ICI(rate)                                                                                  \
     {                                                                                              \
         .latency = 1 * MICRO, .bandwidth = (rate) / 2.0 * GIGA                                     \

@@ -28,7 +28,7 @@ uint32_t *sf_find_new_state(const sf_graph *graph)
 }
 
 /* Whether the node makes what is marked. New state stands for the old: a loss that reads parameters after
- * their update reads parameters, not the optimizer. With `floats`, values that gradients can go along. */
+ * their update reads parameters, not the optimizer. With `floats`, values that gradients can flow through. */
 static bool makes_marked(const sf_graph *graph, const sf_node *node, const uint32_t *becomes,
                          bool floats, bool *marks)
 {

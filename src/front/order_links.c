@@ -19,7 +19,7 @@ static bool reports_number(const sf_linker *l)
 /* Arguments and results in their order, as many pairs of one type as can be, those that grow counting most. The table has
  * the best that can be had from argument i and result r on. Pairs at the beginning that grow are in the best of all:
  * whatever else one of the two could be in counts no more, and the other is then in none. So they are taken, and the table,
- * which is quadratic, begins behind them; of most steps that is next to nothing. */
+ * which is quadratic, begins after them; of most steps that is next to nothing. */
 enum { GROWING = 3, PLAIN = 1, MOST_CELLS = 1 << 26 };
 
 typedef struct alignment {
@@ -91,7 +91,7 @@ static bool gives_nothing_else(const sf_linker *l)
     return true;
 }
 
-/* What does not grow is state where it stands between what does, or right behind it, as keys do. A function whose
+/* What does not grow is state where it lies between what does, or right after it, as keys do. A function whose
  * arguments all come back, or that reports no number, is no step; nor is one that gives tensors which are nobody's
  * state, unless its state comes first. */
 static void drop_chance(sf_linker *l)

@@ -1,6 +1,6 @@
 /* Roles and state: the role of each argument, and the result that replaces it in the next step.
  *
- *     sidecar.h   what a file beside the step tells of roles
+ *     sidecar.h   what a file beside the step says of roles
  *     state_links.h      which result becomes which argument: state_linker.h, order_links.c
  *     find_loss.h        which result is the loss
  *     elementwise_state.h    which results are made from which arguments element by element, as new state is from the old

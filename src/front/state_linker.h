@@ -7,7 +7,7 @@
 #include "front/elementwise_state.h"
 
 typedef struct sf_named_result {
-    const char *path; /* behind "result" */
+    const char *path; /* after "result" */
     uint32_t index;
     struct sf_named_result *next; /* another that ends alike */
 } sf_named_result;

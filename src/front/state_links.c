@@ -353,7 +353,7 @@ static bool ends_in(const char *name, const char *path)
     return ending > 0 && ending <= length && strcmp(name + length - ending, path) == 0;
 }
 
-/* Whether the result has the argument's path behind that of something else, and grows from it. */
+/* Whether the result has the argument's path after that of something else, and grows from it. */
 static bool is_namesake(const sf_linker *l, uint32_t result, uint32_t argument)
 {
     const sf_graph *graph = l->graph;

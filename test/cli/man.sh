@@ -54,16 +54,17 @@ as_rows() {
         text = $4; gsub(/[*|<]/, "\\\\&", text); gsub(/--[a-z][a-z-]+/, "`&`", text)
         printf "| %s`%s%s` | %s |\n", $1 ? "`" $1 "`, " : "", $2, $3, text
     }'
-    echo
 }
 
+# A table is what follows its marker and an empty line, up to the next empty line.
+skip=0
 while IFS= read -r line; do
-    if [[ $line == '<!-- end -->' ]]; then
-        skip=
+    if [ "$skip" -gt 0 ] && [ -z "$line" ]; then
+        skip=$((skip - 1))
     fi
-    [ -n "${skip:-}" ] || printf '%s\n' "$line"
+    [ "$skip" -gt 0 ] || printf '%s\n' "$line"
     if [[ $line =~ ^'<!-- options: '([a-z]+)' -->'$ ]]; then
-        skip=yes
+        skip=2
         name=${BASH_REMATCH[1]}
         echo "$name" >>"$work/tables"
         if [ "$name" = shared ]; then

@@ -387,7 +387,9 @@ enum { SHOWN = 200 };
 static const char *result_name(const sf_linker *l, uint32_t result, char text[SHOWN + 8])
 {
     const char *name = l->graph->results[result].name;
-    snprintf(text, SHOWN + 8, *name ? ", %.*s," : "", SHOWN, name);
+    text[0] = '\0';
+    if (*name)
+        snprintf(text, SHOWN + 8, ", %.*s,", SHOWN, name);
     return text;
 }
 

@@ -24,5 +24,5 @@ static unsigned way_of(sf_opcode op)
 
 bool sf_carries(const sf_node *node, unsigned ways)
 {
-    return node && (way_of(node->def->id) & ways) != 0;
+    return node && (way_of((sf_opcode)node->def->id) & ways) != 0;
 }

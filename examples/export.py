@@ -4,9 +4,10 @@
     export(step, (state, batch, rng), "step")
 
 `step` is any function from arguments to results, jitted or not; arguments are pytrees of arrays, Python numbers and
-keys, a flax TrainState as well as nested dictionaries. A result that looks as an argument does, the same tree of the
-same shapes, becomes that argument in the next step; the rest is what the step reports: a loss, or a dictionary with
-"loss" in it. Written are
+keys, a flax TrainState as well as nested dictionaries. `state={"params": 0, "opt": 1}` says which result becomes which
+argument in the next step. Without it that is guessed, and the guess is printed: the results that come one after another
+and look as arguments do, the same tree of the same shapes; the rest is what the step reports: a loss, or a dictionary
+with "loss" in it. Written are
 
     NAME.stablehlo.mlir      the step, with the state donated, so that the text says what becomes what
     NAME.json                the sidecar: the role of every argument
@@ -20,6 +21,7 @@ import inspect
 import json
 import re
 import struct
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +29,7 @@ import numpy as np
 
 TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL", "int64": "I64",
          "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8"}
+FED = ("batch", "batches", "x", "y", "inputs", "labels", "targets", "images", "tokens", "ids", "data")
 KEYS = ("rng", "rngs", "key", "keys", "prng", "dropout_rng", "dropout_key")
 
 
@@ -59,28 +62,52 @@ def form_of(tree):
     return structure, [(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves]
 
 
+def is_number(form):
+    """Of a lone number; a key is none."""
+    return len(form[1]) == 1 and form[1][0][0] == () and not form[1][0][1].startswith("key")
+
+
 class Step:
-    def __init__(self, step, arguments):
+    def __init__(self, step, arguments, state=None):
         self.step = step
         self.names = list(inspect.signature(step).parameters)[:len(arguments)]
         self.arguments = [jax.tree.map(as_array, argument) for argument in arguments]
+        self.forms = [form_of(argument) for argument in self.arguments]
         shapes = jax.eval_shape(step, *self.arguments)
         self.alone = not isinstance(shapes, (tuple, list)) or hasattr(shapes, "_fields")
-        self.next = self.match_state([shapes] if self.alone else list(shapes))
-
-    def match_state(self, results):
-        """For each result the argument that it becomes, or None. A single scalar is something that is reported, a key is not."""
-        taken, after = set(), []
-        forms = [form_of(argument) for argument in self.arguments]
-        for result in results:
-            form = form_of(result)
-            fits = [i for i in range(len(forms)) if i not in taken and forms[i] == form and forms[i][1]]
-            scalar = len(form[1]) == 1 and form[1][0][0] == () and not is_key(jax.tree.leaves(result)[0])
-            chosen = fits[0] if fits and not scalar else None
-            taken.add(chosen)
-            after.append(chosen)
-        if not any(after_one is not None for after_one in after):
+        self.results = [form_of(result) for result in ([shapes] if self.alone else list(shapes))]
+        self.next = self.guess_state() if state is None else self.said_state(state)
+        if not any(after is not None for after in self.next):
             raise ValueError("no result of the step has the form of an argument: what is its state?")
+
+    def said_state(self, state):
+        after = [None] * len(self.results)
+        for name, result in state.items():
+            argument = self.names.index(name)
+            if self.results[result] != self.forms[argument]:
+                raise ValueError(f"result {result} has not the form of the argument {name}")
+            after[result] = argument
+        return after
+
+    def guess_state(self):
+        """For each result the argument that it becomes, or None. State comes back one after another, in the order of the
+        arguments of one form. A lone number is state if another number, the loss, comes after it. Nothing is known where
+        a lone array, or several trees of one form, could be something else: that is said."""
+        after, doubts, ended = [], [], False
+        for i, form in enumerate(self.results):
+            fits = [k for k, name in enumerate(self.names) if self.forms[k] == form and form[1] and k not in after]
+            fits = [k for k in fits if self.names[k] not in FED]
+            loss_follows = any(re.search("float", leaf[1]) and leaf[0] == () for later in self.results[i + 1:] for leaf in later[1])
+            is_state = bool(fits) and not ended and (loss_follows or not is_number(form))
+            if fits and (not is_state or len(fits) > 1 or (len(form[1]) == 1 and any(k is not None for k in after))):
+                doubts.append(i)
+            after.append(fits[0] if is_state else None)
+            ended = ended or (not is_state and any(k is not None for k in after))
+        said = ", ".join(f"{self.names[k]!r}: {i}" for i, k in enumerate(after) if k is not None)
+        print(f"{getattr(self.step, '__name__', 'step')}: taken as its state is {{{said}}}", file=sys.stderr)
+        if doubts:
+            print(f"    results {doubts} may be something else, by their form alone: say so by export(..., state={{...}})",
+                  file=sys.stderr)
         return after
 
     def run(self, arguments):
@@ -110,7 +137,16 @@ class Step:
             return "key"
         if "params" in (name, first):
             return "param"
-        return "opt_state" if argument in self.next else "batch"
+        if argument in self.next:
+            return "opt_state"
+        is_frozen = len(self.forms[argument][1]) > 1 and self.forms[argument] in [
+            self.forms[after] for after in self.next if after is not None]
+        return "param" if is_frozen else "batch"
+
+    def outputs(self):
+        """The numbers of the leaves that become nothing."""
+        owners = [after for form, after in zip(self.results, self.next) for _ in form[1]]
+        return [i for i, after in enumerate(owners) if after is None]
 
     def leaves(self):
         for i, (name, argument) in enumerate(zip(self.names, self.arguments)):
@@ -151,10 +187,10 @@ def write_safetensors(path, tensors):
             file.write(tensor.tobytes())
 
 
-def export(step, arguments, name, batches=None, steps=3):
+def export(step, arguments, name, batches=None, steps=3, state=None):
     """Writes the files. `batches` has, for each step, the arguments that change, by name; else all steps have those of
-    the first. Returns what it wrote."""
-    made = Step(step, arguments)
+    the first. `state` has, by the name of an argument, the number of the result that it becomes. Returns what it wrote."""
+    made = Step(step, arguments, state)
     written = [f"{name}.stablehlo.mlir"]
     with open(written[0], "w", encoding="utf-8") as file:
         file.write(made.lower())
@@ -163,7 +199,8 @@ def export(step, arguments, name, batches=None, steps=3):
     if any(entry["role"] == "param" for entry in entries):  # else sheaf finds out which they are
         written.append(f"{name}.json")
         with open(written[-1], "w", encoding="utf-8") as file:
-            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + "\n]}\n")
+            outputs = f', "outputs": {made.outputs()}' if state is not None else ""
+            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{outputs}}}\n")
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for _, _, leaf in made.leaves()):
         written.append(f"{name}.io.safetensors")
         write_safetensors(written[-1], made.values(batches or [{}] * steps))

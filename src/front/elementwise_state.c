@@ -22,6 +22,12 @@ static bool is_elementwise(const sf_node *node)
            node->def->factors == sf_factors_pointwise;
 }
 
+/* Writes into a part of its first operands: a queue, a memory bank, the rows of a table. */
+static bool is_update(const sf_node *node)
+{
+    return sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) || sf_is(node, SF_OP_SCATTER);
+}
+
 static void look_at(walker *w, sf_value value)
 {
     if (w->seen[value] == w->stamp || w->count == MOST_LOOKED_AT ||
@@ -39,6 +45,8 @@ static void look_behind(walker *w, const sf_node *node, sf_value value)
         look_at(w, node->operands[number]);
     for (uint32_t r = 0; sf_is(node, SF_OP_CASE) && r < node->nregions; r++)
         look_at(w, node->regions[r]->results[number]);
+    if (is_update(node))
+        look_at(w, node->operands[number]);
     for (uint32_t i = 0; is_elementwise(node) && i < node->noperands; i++)
         look_at(w, node->operands[i]);
 }
@@ -58,9 +66,7 @@ static void join_origin(void *context, sf_value value)
         join->all = MANY;
 }
 
-/* By value of the top block: the one tensor among the arguments that it is made from, plus one; MANY; or 0, as of
- * constants and of what only single numbers go into. */
-static uint32_t *find_origins(const sf_graph *graph, sf_arena *arena)
+uint32_t *sf_tensor_origins(const sf_graph *graph, sf_arena *arena)
 {
     const sf_block *top = graph->top;
     struct {
@@ -89,7 +95,7 @@ sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *aren
     const sf_block *top = graph->top;
     sf_growth out = {.first = SF_ARRAY(arena, top->nresults + 1, size_t),
                      .forward = SF_ARRAY(arena, top->nresults, bool)};
-    const uint32_t *origins = needed ? find_origins(graph, arena) : NULL;
+    const uint32_t *origins = needed ? sf_tensor_origins(graph, arena) : NULL;
     walker w = {.graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
     size_t count = 0, capacity = 0;
     for (uint32_t r = 0; r < top->nresults; r++) {

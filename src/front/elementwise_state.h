@@ -1,5 +1,5 @@
-/* Growth: which results of a function are made from which of its arguments by ops on single elements, as new state is
- * from the old: p - r * m from p and from m, but not the gradient of p from p. What is known of each sample, such as
+/* Growth: which results of a function are made from which of its arguments by ops on single elements or by writing into a
+ * part, as new state is from the old: p - r * m from p and from m, but not the gradient of p from p. What is known of each sample, such as
  * (y - f(x))^2 of one target y, grows from the batch in the same way; but it, or what it grows from, is on the way to the
  * loss, which new state is not.
  */
@@ -25,5 +25,9 @@ static inline size_t sf_growth_count(const sf_growth *growth, uint32_t result)
 {
     return growth->first[result + 1] - growth->first[result];
 }
+
+/* By value of the top block: the one tensor among the arguments that it is made from, plus one; more than all if several;
+ * or 0, as of constants and of what only single numbers go into. Lives in the arena. */
+uint32_t *sf_tensor_origins(const sf_graph *graph, sf_arena *arena);
 
 #endif

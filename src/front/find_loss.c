@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "front/number_state.h"
 #include "front/role.h"
 #include "ir/clone.h"
 #include "op/op.h"
@@ -71,19 +72,13 @@ typedef struct report {
     uint32_t nodes;  /* that it needs */
 } report;
 
-static bool is_called_loss(const char *name)
-{
-    const char *last = strrchr(name, '[');
-    return last ? strncmp(last, "['loss']", 8) == 0 : strcmp(name, "loss") == 0;
-}
-
 static report look_at_report(const sf_graph *graph, const uint32_t *becomes, const bool *kept,
                              uint32_t result)
 {
     static const char *const words[] = {"loss", NULL};
     const char *name = graph->results[result].name;
     bool *marks = sf_alloc(graph->nvalues * sizeof *marks);
-    report out = {.result = result, .named = sf_name_has_word(name, words) + is_called_loss(name)};
+    report out = {.result = result, .named = sf_name_has_word(name, words) + sf_is_called_loss(name)};
     memset(marks, 0, graph->nvalues * sizeof *marks);
     marks[graph->top->results[result]] = true;
     mark_needs(graph, becomes, true, marks);
@@ -99,14 +94,16 @@ static report look_at_report(const sf_graph *graph, const uint32_t *becomes, con
     return out;
 }
 
-/* Whether the number is a sum of others, one of them `part`. */
-static bool is_sum_of(const sf_graph *graph, sf_value sum, sf_value part, int depth)
+/* Whether the number is a sum of others, one of them `part`. A multiple of it is none. */
+static bool is_sum_of(const sf_graph *graph, sf_value sum, sf_value part, bool added, int depth)
 {
     const sf_node *node = sf_maker(graph, sum);
-    bool adds = node && (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_MULTIPLY) ||
-                         sf_is(node, SF_OP_DIVIDE) || sf_is(node, SF_OP_CONVERT));
-    for (uint32_t i = 0; adds && depth > 0 && i < node->noperands; i++)
-        if (node->operands[i] == part || is_sum_of(graph, node->operands[i], part, depth - 1))
+    added = added || (node && sf_is(node, SF_OP_ADD));
+    bool goes_on = node && (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_MULTIPLY) ||
+                            sf_is(node, SF_OP_DIVIDE) || sf_is(node, SF_OP_CONVERT));
+    for (uint32_t i = 0; goes_on && depth > 0 && i < node->noperands; i++)
+        if ((added && node->operands[i] == part) ||
+            is_sum_of(graph, node->operands[i], part, added, depth - 1))
             return true;
     return false;
 }
@@ -121,8 +118,9 @@ static bool is_rather_loss(const sf_graph *graph, const report *a, const report 
         return a->fed;
     if (a->params != b->params)
         return a->params > b->params;
-    if (is_sum_of(graph, x, y, DEPTH) != is_sum_of(graph, y, x, DEPTH))
-        return is_sum_of(graph, x, y, DEPTH);
+    bool sums = is_sum_of(graph, x, y, false, DEPTH), part = is_sum_of(graph, y, x, false, DEPTH);
+    if (sums != part)
+        return sums;
     if (a->named != b->named)
         return a->named > b->named;
     return a->nodes <= b->nodes;
@@ -158,8 +156,11 @@ uint32_t sf_guess_loss(const sf_graph *graph, const uint32_t *becomes, const boo
     for (uint32_t i = 0; i < graph->top->nresults; i++)
         if (graph->results[i].is_loss)
             return i;
+    sf_arena arena = {0};
+    sf_number_state numbers = sf_find_number_state(graph, &arena);
     for (uint32_t i = graph->top->nresults; i-- > 0 && count < MOST;) {
-        if (!may_be_loss(sf_result_type(graph, i)) || (linked && is_next_of_any(graph, i)))
+        if (!may_be_loss(sf_result_type(graph, i)) || (linked && is_next_of_any(graph, i)) ||
+            numbers.of[i] != SF_NONE)
             continue;
         report one = look_at_report(graph, becomes, kept, i);
         bool stays = count++ > 0 && (linked ? is_rather_loss(graph, &best, &one)
@@ -167,6 +168,7 @@ uint32_t sf_guess_loss(const sf_graph *graph, const uint32_t *becomes, const boo
         if (!stays)
             best = one;
     }
+    sf_arena_free(&arena);
     return best.result;
 }
 

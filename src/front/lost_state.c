@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "front/elementwise_state.h"
+#include "front/number_state.h"
 #include "front/role.h"
 #include "front/state_links.h"
 
@@ -31,20 +32,56 @@ static bool is_new_key(const sf_graph *graph, uint32_t result, uint32_t argument
            sf_result_type(graph, result) == sf_argument_type(graph, argument);
 }
 
-/* A value that is passed on unchanged is no new state. */
+/* A value that is passed on unchanged is no new state, but that of state may be kept as the one before. */
 static bool is_passed_on(const sf_graph *graph, uint32_t result)
 {
-    return !sf_maker(graph, graph->top->results[result]);
+    sf_value value = graph->top->results[result];
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->top->arguments[i] == value)
+            return graph->arguments[i].next == SF_NONE || graph->arguments[i].next == result;
+    return !sf_maker(graph, value);
 }
 
-static void look_at_result(sf_graph *graph, const sf_growth *growth, uint32_t result)
+/* What a loose result is looked for with. */
+typedef struct seeker {
+    sf_graph *graph;
+    sf_growth growth;
+    sf_number_state numbers;
+    const bool *reported;
+    uint32_t loss;
+    bool is_guessed; /* no link is known */
+} seeker;
+
+/* Among the results before the loss, where state is: a hidden state or a cache, or what the step reports of its batch. Only
+ * who wrote the step knows, unless the name says batch or the text links other state. */
+static bool is_in_place_of_state(const seeker *s, uint32_t result, uint32_t argument)
 {
-    for (uint32_t i = 0; i < graph->top->narguments && !graph->results[result].is_loose; i++) {
-        bool grows = sf_result_type(graph, result) == sf_argument_type(graph, i) &&
-                     sf_grows_from(growth, result, i) && may_be_lost_state(graph, i);
-        graph->results[result].is_loose = grows || is_new_key(graph, result, i);
-        graph->results[result].like = i;
+    const sf_argument *a = &s->graph->arguments[argument];
+    return s->is_guessed && result < s->loss && !s->reported[result] && a->next == SF_NONE &&
+           sf_result_type(s->graph, result)->rank > 0 && a->role_from != SF_FROM_SIDECAR &&
+           !sf_is_called_batch(a->name);
+}
+
+static void look_at_result(const seeker *s, uint32_t result)
+{
+    sf_result *r = &s->graph->results[result];
+    for (uint32_t i = 0; i < s->graph->top->narguments && !r->is_loose; i++) {
+        bool same = sf_result_type(s->graph, result) == sf_argument_type(s->graph, i);
+        bool grows = same && sf_grows_from(&s->growth, result, i) && may_be_lost_state(s->graph, i);
+        bool number = s->numbers.of[result] == i && s->graph->arguments[i].next == SF_NONE &&
+                      s->graph->arguments[i].role_from != SF_FROM_SIDECAR;
+        r->is_loose = grows || number || is_new_key(s->graph, result, i) ||
+                      (same && is_in_place_of_state(s, result, i));
+        r->like = i;
     }
+}
+
+static uint32_t loss_of(const sf_graph *graph)
+{
+    uint32_t r = 0;
+    while (r < graph->top->nresults && !graph->results[r].is_loss)
+        r++;
+    return r < graph->top->nresults ? r : 0;
 }
 
 void sf_find_loose(sf_graph *graph)
@@ -52,18 +89,24 @@ void sf_find_loose(sf_graph *graph)
     sf_arena arena = {0};
     if (!sf_any_link(graph))
         return;
-    sf_growth growth = sf_growth_of(graph, NULL, &arena);
+    seeker s = {graph,
+                sf_growth_of(graph, NULL, &arena),
+                sf_find_number_state(graph, &arena),
+                sf_find_reported(graph, &arena),
+                loss_of(graph),
+                true};
     bool *linked = SF_ARRAY(&arena, graph->top->nresults, bool);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_argument *argument = &graph->arguments[i];
         if (argument->next != SF_NONE)
             linked[argument->next] = true;
+        s.is_guessed = s.is_guessed && !sf_source_is_known(argument->next_from);
         argument->is_loose = argument->role == SF_ROLE_STATE && argument->next == SF_NONE;
     }
     for (uint32_t r = 0; r < graph->top->nresults; r++)
         if (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss &&
             !is_passed_on(graph, r))
-            look_at_result(graph, &growth, r);
+            look_at_result(&s, r);
     sf_arena_free(&arena);
 }
 

@@ -39,7 +39,11 @@ static uint32_t score_of_pair(const alignment *a, size_t argument, size_t result
     const sf_graph *graph = a->l->graph;
     uint32_t i = (uint32_t)argument, r = (uint32_t)result;
     if (sf_argument_type(graph, i) != sf_result_type(graph, r) || a->l->fed[i] || a->l->taken[r] ||
-        (a->l->growth.forward[r] && !a->l->relaxed && !a->l->kept[i]))
+        a->l->reported[r] || graph->arguments[i].next != SF_NONE)
+        return 0;
+    if (a->l->numbers.of[r] != SF_NONE)
+        return sf_is_new_state(a->l, r, i) ? GROWING : 0;
+    if (a->l->growth.forward[r] && !a->l->relaxed && !a->l->kept[i])
         return 0;
     return sf_grows_from(&a->l->growth, r, i) ? GROWING : PLAIN;
 }
@@ -94,13 +98,20 @@ static bool gives_nothing_else(const sf_linker *l)
 /* What does not grow is state where it lies between what does, or right after it, as keys do. A function whose
  * arguments all come back, or that reports no number, is no step; nor is one that gives tensors which are nobody's
  * state, unless its state comes first. */
-static void drop_chance(sf_linker *l)
+static void drop_chance(sf_linker *l, const bool *before)
 {
     const sf_block *top = l->graph->top;
     const sf_argument *arguments = l->graph->arguments;
     uint32_t first = SF_NONE, last = 0, links = 0;
+    bool any_before = false;
     for (uint32_t i = 0; i < top->narguments; i++)
-        if (arguments[i].next != SF_NONE && sf_grows_from(&l->growth, arguments[i].next, i)) {
+        links += arguments[i].next != SF_NONE;
+    /* Where all arguments come back, those that come back as they are need not be state. */
+    bool all = links == top->narguments;
+    links = 0;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (arguments[i].next != SF_NONE && sf_grows_from(&l->growth, arguments[i].next, i) &&
+            !(all && !sf_maker(l->graph, top->results[arguments[i].next]))) {
             first = first == SF_NONE ? i : first;
             last = i;
         }
@@ -109,14 +120,16 @@ static void drop_chance(sf_linker *l)
            !sf_is_inexact(sf_argument_type(l->graph, last + 1)->dtype))
         last++;
     for (uint32_t i = 0; i < top->narguments; i++) {
-        if (arguments[i].next != SF_NONE && (first == SF_NONE || i < first || i > last))
+        if (!before[i] && arguments[i].next != SF_NONE &&
+            (first == SF_NONE || i < first || i > last))
             drop_link(l, i);
         links += arguments[i].next != SF_NONE;
+        any_before = any_before || before[i];
     }
     bool is_step = links < top->narguments && reports_number(l) &&
                    (gives_nothing_else(l) || (links > 0 && arguments[0].next != SF_NONE));
     for (uint32_t i = 0; i < top->narguments; i++)
-        if (arguments[i].next != SF_NONE && !is_step)
+        if (arguments[i].next != SF_NONE && !is_step && !any_before)
             drop_link(l, i);
 }
 
@@ -124,6 +137,9 @@ static void drop_chance(sf_linker *l)
 void sf_link_by_order(sf_linker *l)
 {
     alignment a = {l, l->graph->top->narguments, l->graph->top->nresults, 0, NULL};
+    bool *before = SF_ARRAY(&l->arena, a.narguments, bool);
+    for (size_t i = 0; i < a.narguments; i++)
+        before[i] = l->graph->arguments[i].next != SF_NONE;
     while (a.first < a.narguments && a.first < a.nresults &&
            score_of_pair(&a, a.first, a.first) == GROWING)
         a.first++;
@@ -133,7 +149,7 @@ void sf_link_by_order(sf_linker *l)
     a.scores = SF_ARRAY(&l->arena, cells, uint32_t);
     fill_scores(&a);
     take_alignment(l, &a);
-    drop_chance(l);
+    drop_chance(l, before);
 }
 
 static bool is_free_key(const sf_linker *l, uint32_t argument)

@@ -57,10 +57,22 @@ static const char *const follower_words[] = {"ema",    "target",  "teacher", "sl
 /* Of parameters that are not trained. */
 static const char *const frozen_words[] = {"base", "frozen", "pretrained", "backbone", NULL};
 
+/* The user's argument is named after a batch, but not after what follows one: batch_x is, batch_stats is not. */
+static bool is_batch_word(const char *name, sf_str first)
+{
+    const char *end = name + strcspn(name, "[./"), *at = first.at + first.length;
+    sf_str word;
+    while (next_name_part(&at, &word) && word.at < end)
+        if (is_one_of_words(word, follower_words) || is_one_of_words(word, state_words))
+            return false;
+    return is_one_of_words(first, batch_words);
+}
+
 bool sf_is_called_batch(const char *name)
 {
+    const char *at = name;
     sf_str first;
-    return next_name_part(&name, &first) && is_one_of_words(first, batch_words) &&
+    return next_name_part(&at, &first) && is_batch_word(name, first) &&
            !is_one_of_words(first, follower_words);
 }
 
@@ -84,8 +96,9 @@ static bool role_by_name(const char *name, sf_role *role)
         return false;
     for (int inside = 0; inside < 2; inside++)
         for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-            if (inside ? table[i].inside && sf_name_has_word(name, table[i].words)
-                       : is_one_of_words(first, table[i].words)) {
+            if (inside                             ? table[i].inside && sf_name_has_word(name, table[i].words)
+                : table[i].words == batch_words ? is_batch_word(name, first)
+                                                : is_one_of_words(first, table[i].words)) {
                 *role = table[i].role;
                 return true;
             }
@@ -153,14 +166,17 @@ bool sf_may_be_key(const sf_type *type)
     return type->dtype == SF_U32 && type->rank == 1 && (type->dims[0] == 2 || type->dims[0] == 4);
 }
 
-/* Floating-point state that the loss reads is parameters, and so are tensors beside them; all other
+/* Floating-point state that the loss reads and that is updated, not made anew as a hidden state is, is parameters, and so are tensors beside them; all other
  * state is optimizer state. A tree that the loss does not read can still be named as parameters: an
  * unused part of the model. */
 static bool is_param(const caster *c, uint32_t i)
 {
     const sf_type *type = sf_argument_type(c->graph, i);
     sf_role role;
-    if (!sf_is_inexact(type->dtype) || sf_name_has_word(c->names[i], follower_words))
+    uint32_t next = c->graph->arguments[i].next;
+    bool is_made_anew = next != SF_NONE && sf_growth_count(&c->growth, next) == 0;
+    if (!sf_is_inexact(type->dtype) || sf_name_has_word(c->names[i], follower_words) ||
+        is_made_anew)
         return false;
     if (is_read_float(c, i) && (is_in_read_tree(c, i) || c->read.count == 0))
         return true;
@@ -192,9 +208,10 @@ static bool follows_param(const caster *c, uint32_t i)
     uint32_t next = arguments[i].next;
     for (size_t k = c->growth.first[next]; k < c->growth.first[next + 1]; k++) {
         uint32_t other = c->growth.arguments[k];
-        if (other != i && arguments[other].role == SF_ROLE_PARAM &&
-            arguments[other].next != SF_NONE && is_read_float(c, other) &&
-            !sf_grows_from(&c->growth, arguments[other].next, i))
+        bool changes = arguments[other].next != SF_NONE &&
+                       sf_maker(c->graph, c->graph->top->results[arguments[other].next]);
+        if (other != i && changes && arguments[other].role == SF_ROLE_PARAM &&
+            is_read_float(c, other) && !sf_grows_from(&c->growth, arguments[other].next, i))
             return true;
     }
     return false;
@@ -214,12 +231,36 @@ static bool is_like_param(const caster *c, uint32_t argument)
     return false;
 }
 
+/* A vector of weights that is an argument of its own, as long as another input that does not come back. */
+static bool is_weight_of_samples(const caster *c, uint32_t i)
+{
+    static const char *const words[] = {"weights", "weight", NULL};
+    const sf_graph *graph = c->graph;
+    const sf_type *type = sf_argument_type(graph, i);
+    if (type->rank != 1 || strchr(c->names[i], '/') || !sf_name_has_word(c->names[i], words))
+        return false;
+    for (uint32_t k = 0; k < graph->top->narguments; k++) {
+        const sf_type *other = sf_argument_type(graph, k);
+        if (k != i && graph->arguments[k].next == SF_NONE && other->rank > 0 &&
+            other->dims[0] == type->dims[0])
+            return true;
+    }
+    return false;
+}
+
 /* An input is batch, unless it is named as a parameter or is in the place of one: one that is not
  * trained. */
 static void cast_fed(const caster *c, uint32_t i)
 {
     sf_role role;
-    if (role_by_name(c->names[i], &role))
+    const char *at = c->names[i];
+    sf_str first;
+    bool follows = next_name_part(&at, &first) && is_one_of_words(first, follower_words);
+    if (follows && is_like_param(c, i))
+        set_role(c, i, SF_ROLE_PARAM, SF_FROM_NAME); /* a target network that another step changes */
+    else if (is_weight_of_samples(c, i))
+        set_role(c, i, SF_ROLE_BATCH, SF_FROM_ORDER);
+    else if (role_by_name(c->names[i], &role))
         set_role(c, i, role, SF_FROM_NAME);
     else if (sf_name_has_word(c->names[i], frozen_words) || is_like_param(c, i))
         set_role(c, i, SF_ROLE_PARAM, SF_FROM_NAME);

@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "base/intern.h"
 #include "front/elementwise_state.h"
+#include "front/number_state.h"
 
 typedef struct sf_named_result {
     const char *path; /* after "result" */
@@ -26,6 +27,8 @@ typedef struct sf_linker {
     bool *kept;   /* by argument: the sidecar says that it is state */
     bool relaxed; /* results that are forward may be state: there is no other */
     sf_growth growth;
+    sf_number_state numbers;
+    bool *reported; /* by result: beside the loss */
 } sf_linker;
 
 static inline void sf_take_result(sf_linker *l, uint32_t argument, uint32_t result, sf_source from)
@@ -38,9 +41,14 @@ static inline void sf_take_result(sf_linker *l, uint32_t argument, uint32_t resu
 /* Whether the result grows from the argument as new state does. */
 static inline bool sf_is_new_state(const sf_linker *l, uint32_t result, uint32_t argument)
 {
+    if (l->numbers.of[result] != SF_NONE)
+        return l->numbers.of[result] == argument && l->numbers.sure[result];
     return sf_grows_from(&l->growth, result, argument) &&
            (l->relaxed || l->kept[argument] || !l->growth.forward[result]);
 }
+
+/* By trees of either side, of which the other side has as many tensors of the same types, one of which grows at least. */
+void sf_link_trees(sf_linker *l, bool of_arguments);
 
 /* By position and type: a step gives its new state in the order of its arguments. */
 void sf_link_by_order(sf_linker *l);

@@ -115,6 +115,12 @@ static bool ends_alike(const void *item, const void *key)
     return strcmp(last_part(((const sf_named_result *)item)->path), key) == 0;
 }
 
+static bool ends_in(const char *name, const char *path)
+{
+    size_t length = strlen(name), ending = strlen(path);
+    return ending > 0 && ending <= length && strcmp(name + length - ending, path) == 0;
+}
+
 static uint64_t hash_text(const char *text)
 {
     return sf_hash_bytes(0, text, strlen(text));
@@ -199,6 +205,15 @@ static bool has_head(const sf_linker *l, uint32_t i, const char *name, size_t le
     return head_length(other) == length && memcmp(other, name, length) == 0;
 }
 
+static uint32_t count_head(const sf_linker *l, const part *p)
+{
+    const char *name = l->graph->arguments[p->first].name;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->graph->top->narguments; i++)
+        count += has_head(l, i, name, head_length(name));
+    return count;
+}
+
 /* Parts that do not grow, such as statistics, buffers and what is frozen: the sidecar says that they are state, or most of the user's argument comes back with them,
  * and it is not called a batch. A single tensor may be anything that the step reports under the name of what it takes, such
  * as the priorities of samples: it is not on the way to the loss. */
@@ -207,19 +222,36 @@ static bool is_most_of_argument(const sf_linker *l, const part *p, uint32_t resu
     const sf_block *top = l->graph->top;
     const char *name = l->graph->arguments[p->first].name;
     size_t length = head_length(name);
-    uint32_t all = 0, back = p->count;
+    uint32_t all = count_head(l, p), back = p->count;
     for (uint32_t i = 0; i < top->narguments; i++)
-        if (has_head(l, i, name, length)) {
-            all++;
-            back += l->graph->arguments[i].next != SF_NONE;
-        }
+        back += has_head(l, i, name, length) && l->graph->arguments[i].next != SF_NONE;
     bool is_report = back == 1 && l->growth.forward[result] && !l->relaxed;
     return l->kept[p->first] || (2 * back > all && !is_report && !sf_is_called_batch(name));
 }
 
+/* All that the user's argument has comes back under its names: one tensor that grows is enough, others may be swapped or
+ * made anew. */
+static bool is_whole_argument(const sf_linker *l, const part *p)
+{
+    return p->count > 1 && count_head(l, p) == p->count &&
+           !sf_is_called_batch(l->graph->arguments[p->first].name);
+}
+
+/* Nothing in it comes from the part, and other state has its names and types: gradients or updates of that. */
+static bool is_like_other_state(const sf_linker *l, const part *p)
+{
+    const sf_argument *arguments = l->graph->arguments;
+    const char *path = path_behind_head(arguments[p->first].name);
+    for (uint32_t i = 0; *path && i < l->graph->top->narguments; i++)
+        if (arguments[i].next != SF_NONE && strcmp(path_behind_head(arguments[i].name), path) == 0 &&
+            sf_argument_type(l->graph, i) == sf_argument_type(l->graph, p->first))
+            return true;
+    return false;
+}
+
 static bool is_found_at(sf_linker *l, const part *p, sf_str prefix, const search *how)
 {
-    uint32_t grown = 0, result = SF_NONE;
+    uint32_t grown = 0, own = 0, result = SF_NONE;
     if (count_parts(prefix) > how->most_depth)
         return false;
     for (uint32_t i = 0; i < p->count; i++) {
@@ -227,8 +259,13 @@ static bool is_found_at(sf_linker *l, const part *p, sf_str prefix, const search
         if (result == SF_NONE)
             return false;
         grown += sf_is_new_state(l, result, p->first + i) && !is_passed_on(l, result);
+        own += sf_grows_from(&l->growth, result, p->first + i);
     }
-    return how->grows ? 2 * grown >= p->count : is_most_of_argument(l, p, result);
+    bool is_state = l->graph->arguments[p->first].role == SF_ROLE_STATE && l->kept[p->first];
+    if (how->grows)
+        return 2 * grown >= p->count || (grown > 0 && is_whole_argument(l, p));
+    return is_most_of_argument(l, p, result) &&
+           (own > 0 || is_state || !is_like_other_state(l, p));
 }
 
 /* Where the results are that have all of the part; a prefix of NULL: nowhere. Of several places the first. */
@@ -272,7 +309,7 @@ static part part_at(const sf_linker *l, uint32_t first, uint32_t end, int depth)
     part p = {first, 1, length_at(arguments[first].name, depth)};
     while (p.first + p.count < end) {
         const char *name = arguments[p.first + p.count].name;
-        if (length_at(name, depth) != p.length ||
+        if (arguments[p.first + p.count].next != SF_NONE || length_at(name, depth) != p.length ||
             memcmp(name, arguments[first].name, p.length) != 0)
             break;
         p.count++;
@@ -280,18 +317,39 @@ static part part_at(const sf_linker *l, uint32_t first, uint32_t end, int depth)
     return p;
 }
 
-/* A tensor that is an argument of its own: the result of its kind that grows from it, and from little else. What is
- * made of several kinds of state becomes the last of them. What is passed on is state before other state only. */
+/* The old value of other state, passed on: a history of it. */
+static bool is_old_state(const sf_linker *l, uint32_t result)
+{
+    const sf_argument *arguments = l->graph->arguments;
+    uint32_t of = is_passed_on(l, result) && sf_growth_count(&l->growth, result) == 1
+                      ? l->growth.arguments[l->growth.first[result]]
+                      : SF_NONE;
+    return of != SF_NONE && arguments[of].next != SF_NONE && arguments[of].next != result;
+}
+
+static bool is_better(const sf_linker *l, uint32_t result, uint32_t best)
+{
+    if (best == SF_NONE || is_passed_on(l, result) != is_passed_on(l, best))
+        return best == SF_NONE || is_passed_on(l, best);
+    return sf_growth_count(&l->growth, result) < sf_growth_count(&l->growth, best);
+}
+
+/* A tensor that is an argument of its own, or left of one: the result of its path, or of its kind, that grows from it, and
+ * from little else. What is made of several kinds of state becomes the last of them. What is passed on is state before
+ * other state only, and where nothing else grows from it. */
 static void link_tensor(sf_linker *l, uint32_t argument, const search *how)
 {
     const sf_graph *graph = l->graph;
+    const char *path = path_behind_head(graph->arguments[argument].name);
     uint32_t best = SF_NONE;
-    for (uint32_t r = 0; r < graph->top->nresults; r++)
-        if (!l->taken[r] && sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
-            count_parts(sf_str_of(l->results[r].path)) <= how->most_depth &&
-            sf_is_new_state(l, r, argument) &&
-            (best == SF_NONE || sf_growth_count(&l->growth, r) < sf_growth_count(&l->growth, best)))
-            best = r;
+    for (int named = *path ? 1 : 0; named >= 0 && best == SF_NONE; named--)
+        for (uint32_t r = 0; r < graph->top->nresults; r++)
+            if (!l->taken[r] && sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
+                (named ? ends_in(graph->results[r].name, path)
+                       : !l->reported[r] && count_parts(sf_str_of(l->results[r].path)) <= how->most_depth) &&
+                (sf_is_new_state(l, r, argument) || (!*path && is_old_state(l, r))) &&
+                is_better(l, r, best))
+                best = r;
     if (best != SF_NONE &&
         !(is_passed_on(l, best) && sf_is_called_batch(graph->arguments[argument].name)))
         sf_take_result(l, argument, best, SF_FROM_NAME);
@@ -345,12 +403,6 @@ static sf_status check_aliases(const sf_graph *graph, sf_diag *diag)
                            argument->next);
     }
     return SF_OK;
-}
-
-static bool ends_in(const char *name, const char *path)
-{
-    size_t length = strlen(name), ending = strlen(path);
-    return ending > 0 && ending <= length && strcmp(name + length - ending, path) == 0;
 }
 
 /* Whether the result has the argument's path after that of something else, and grows from it. */
@@ -433,13 +485,96 @@ static void drop_refuted_aliases(sf_linker *l, uint32_t *aliases)
             aliases[i] = SF_NONE;
 }
 
+/* Of one type: the results that arguments grow into, and the one that each is aliased to. */
+typedef struct matching {
+    const sf_linker *l;
+    uint32_t *becomes; /* by argument: its result, at first by the aliases */
+    uint32_t *owners;  /* by result: the argument that it becomes, or SF_NONE */
+    bool *seen;        /* by result */
+    uint32_t left;     /* the result that the first argument gives up: free only for a cycle */
+    bool cycle;
+} matching;
+
+/* Finds the argument a result that it grows into; who has that one finds another. The depth is that of one type's tensors. */
+static bool find_grown(matching *m, uint32_t argument, int depth)
+{
+    enum { DEEPEST = 64 };
+    const sf_graph *graph = m->l->graph;
+    for (int cycle = 0; cycle < 2; cycle++)
+        for (uint32_t r = 0; r < graph->top->nresults; r++) {
+            uint32_t owner = m->owners[r];
+            if (m->seen[r] || (cycle == 0 && r == m->left) || m->l->taken[r] ||
+                sf_result_type(graph, r) != sf_argument_type(graph, argument) ||
+                is_passed_on(m->l, r) || !sf_is_new_state(m->l, r, argument))
+                continue;
+            m->seen[r] = true;
+            m->cycle = m->cycle || r == m->left;
+            if (owner == SF_NONE || r == m->left ||
+                (depth < DEEPEST && find_grown(m, owner, depth + 1))) {
+                m->becomes[argument] = r;
+                m->owners[r] = argument;
+                return true;
+            }
+        }
+    return false;
+}
+
+/* Where no name speaks: JAX pairs donated arguments with the first results of their type. If one does not grow into its
+ * result, but all could grow into results among which some are aliased to nothing, those are taken. If they only change
+ * places the text is followed. Gives, by argument, the results that are taken instead, or SF_NONE. */
+static uint32_t *refute_by_growth(sf_linker *l, const uint32_t *aliases)
+{
+    const sf_block *top = l->graph->top;
+    uint32_t *instead = SF_ARRAY(&l->arena, top->narguments, uint32_t);
+    bool cycles = false;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        instead[i] = SF_NONE;
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        if (aliases[i] == SF_NONE || instead[i] != SF_NONE || l->kept[i] ||
+            sf_grows_from(&l->growth, aliases[i], i) ||
+            ends_in(l->graph->results[aliases[i]].name,
+                    path_behind_head(l->graph->arguments[i].name)))
+            continue;
+        matching m = {l, SF_ARRAY(&l->arena, top->narguments, uint32_t),
+                      SF_ARRAY(&l->arena, top->nresults, uint32_t),
+                      SF_ARRAY(&l->arena, top->nresults, bool), aliases[i], false};
+        for (uint32_t r = 0; r < top->nresults; r++)
+            m.owners[r] = SF_NONE;
+        for (uint32_t k = 0; k < top->narguments; k++) {
+            m.becomes[k] = instead[k] != SF_NONE ? instead[k] : aliases[k];
+            if (m.becomes[k] != SF_NONE)
+                m.owners[m.becomes[k]] = k;
+        }
+        if (!find_grown(&m, i, 0) || (m.cycle && cycles))
+            continue;
+        cycles = cycles || m.cycle;
+        char first[SHOWN + 8], second[SHOWN + 8];
+        contradict(l,
+                   "the text aliases the argument %.*s to result %u%s which is not made from it "
+                   "element by element, but result %u%s is: %s",
+                   SHOWN, l->graph->arguments[i].name, aliases[i],
+                   result_name(l, aliases[i], first), m.becomes[i],
+                   result_name(l, m.becomes[i], second),
+                   m.cycle ? "the alias is followed, but may only say where memory is used again"
+                           : "it is taken, and the alias says where memory is used again");
+        for (uint32_t k = 0; !m.cycle && k < top->narguments; k++)
+            if (m.becomes[k] != aliases[k])
+                instead[k] = m.becomes[k];
+    }
+    return instead;
+}
+
 /* What the text says binds. */
 static void link_by_alias(sf_linker *l, const uint32_t *aliases)
 {
     char name[SHOWN + 8];
+    const uint32_t *instead = refute_by_growth(l, aliases);
+    for (uint32_t i = 0; i < l->graph->top->narguments; i++)
+        if (instead[i] != SF_NONE)
+            sf_take_result(l, i, instead[i], SF_FROM_FLOW);
     for (uint32_t i = 0; i < l->graph->top->narguments; i++) {
         const sf_argument *argument = &l->graph->arguments[i];
-        if (aliases[i] == SF_NONE)
+        if (aliases[i] == SF_NONE || instead[i] != SF_NONE)
             continue;
         if (l->graph->results[aliases[i]].is_output)
             contradict(l,
@@ -497,10 +632,29 @@ static void find_growth(sf_linker *l)
     sf_free(needed);
 }
 
+/* Texts without locations have names of results alone: of arguments the numbers. */
+static bool has_names(const sf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const char *name = graph->arguments[i].name;
+        bool is_number = strncmp(name, "arg", 3) == 0 && name[3] && !name[3 + strspn(name + 3, "0123456789")];
+        if (*name && !is_number)
+            return true;
+    }
+    return false;
+}
+
 static void guess_links(sf_linker *l)
 {
-    link_by_name(l);
-    if (!sf_any_link(l->graph))
+    const sf_graph *graph = l->graph;
+    bool arguments = has_names(graph);
+    bool results = graph->top->nresults > 0 && *graph->results[0].name;
+    bool any = sf_any_link(graph);
+    if (arguments && results)
+        link_by_name(l);
+    else if (arguments || results)
+        sf_link_trees(l, arguments);
+    if (!(arguments && results ? sf_any_link(graph) : any))
         sf_link_by_order(l);
 }
 
@@ -523,6 +677,8 @@ static void infer_links(sf_linker *l)
         l->fed[i] = said && (argument->role == SF_ROLE_BATCH || argument->role == SF_ROLE_OTHER);
         l->kept[i] = said && (argument->role == SF_ROLE_PARAM || argument->role == SF_ROLE_STATE);
     }
+    l->numbers = sf_find_number_state(graph, &l->arena);
+    l->reported = sf_find_reported(graph, &l->arena);
     find_growth(l);
     index_results(l);
     drop_refuted_aliases(l, aliases);

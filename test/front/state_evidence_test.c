@@ -122,7 +122,7 @@ static const signature signatures[] = {
     {"parameters alone are donated, no names", "wmxyq", "WMlT", false, "wW", "", "", "wW", 0},
     {"aliases cross, as order has it", "wmxyq", "MWl", true, "wMmW", "", "", "wWmM", 1},
     {"gradients come first and take the alias", "wmxyq", "gWMl", true, "wgmW", "", "", "wWmM", 1},
-    {"aliases cross, and no name says otherwise", "wmxyq", "MWl", false, "wMmW", "", "", "wMmW", 0},
+    {"aliases cross, and no name says otherwise", "wmxyq", "MWl", false, "wMmW", "", "", "wMmW", 1},
     {"a donated batch", "wmxyq", "WMli", true, "wWmMyi", "", "", "wWmMyi", 1},
     {"a donated batch, sidecar", "wmxyq", "WMli", true, "wWmMyi", "pobbb", "", "wWmMyi", 1},
 };

@@ -1,0 +1,168 @@
+#include "front/number_state.h"
+
+#include <string.h>
+
+#include "front/elementwise_state.h"
+#include "op/op.h"
+
+bool sf_is_called_loss(const char *name)
+{
+    const char *last = strrchr(name, '[');
+    return last ? strncmp(last, "['loss']", 8) == 0 : strcmp(name, "loss") == 0;
+}
+
+/* "result[1]['loss']" -> the length of "result[1]"; 0 where the loss is in no container. */
+static size_t report_length(const char *name)
+{
+    const char *last = strrchr(name, '[');
+    return last && sf_is_called_loss(name) && name + strcspn(name, "[.") < last ? (size_t)(last - name)
+                                                                                : 0;
+}
+
+/* A dictionary that holds trees is no report but the whole state, with the loss in it. */
+bool *sf_find_reported(const sf_graph *graph, sf_arena *arena)
+{
+    const sf_result *results = graph->results;
+    uint32_t count = graph->top->nresults;
+    bool *reported = SF_ARRAY(arena, count, bool);
+    for (uint32_t l = 0; l < count; l++) {
+        size_t length = report_length(results[l].name);
+        bool is_report = length > 0;
+        for (int pass = 0; pass < 2 && is_report; pass++)
+            for (uint32_t r = 0; r < count; r++) {
+                const char *name = results[r].name;
+                if (strncmp(name, results[l].name, length) != 0 || strlen(name) <= length)
+                    continue;
+                size_t rest = 1 + strcspn(name + length + 1, "[.");
+                if (pass == 0 && name[length + rest])
+                    is_report = false;
+                reported[r] = pass == 1 || reported[r];
+            }
+    }
+    return reported;
+}
+
+static bool is_number(const sf_type *type)
+{
+    return type->rank == 0 && sf_is_float(type->dtype);
+}
+
+static bool is_new_number(const sf_graph *graph, uint32_t result)
+{
+    return is_number(sf_result_type(graph, result)) && !graph->results[result].is_output &&
+           sf_maker(graph, graph->top->results[result]);
+}
+
+static const char *path_of(const char *name)
+{
+    return name + strcspn(name, "[.");
+}
+
+static bool has_path_of(const sf_graph *graph, uint32_t result, uint32_t argument)
+{
+    const char *name = graph->results[result].name, *path = path_of(graph->arguments[argument].name);
+    size_t length = strlen(name), ending = strlen(path);
+    return ending > 0 && ending <= length && strcmp(name + length - ending, path) == 0;
+}
+
+/* Which number among the arguments a number is an update of. */
+typedef struct finder {
+    const sf_graph *graph;
+    const uint32_t *origins; /* sf_tensor_origins */
+    const bool *reported;
+    sf_value argument;
+} finder;
+
+static bool is_update_of(const finder *f, sf_value value, int depth);
+
+static bool any_is_update(const finder *f, const sf_node *node, uint32_t first, int depth)
+{
+    for (uint32_t i = first; i < node->noperands; i++)
+        if (is_update_of(f, node->operands[i], depth))
+            return true;
+    return false;
+}
+
+/* Of a product and a quotient: what it is scaled by has no tensor in it. */
+static bool is_scaled(const finder *f, const sf_node *node, int depth)
+{
+    const sf_value *o = node->operands;
+    return (f->origins[o[1]] == 0 && is_update_of(f, o[0], depth)) ||
+           (sf_is(node, SF_OP_MULTIPLY) && f->origins[o[0]] == 0 && is_update_of(f, o[1], depth));
+}
+
+static bool is_update_of(const finder *f, sf_value value, int depth)
+{
+    const sf_node *node = sf_maker(f->graph, value);
+    if (!node || depth == 0)
+        return value == f->argument;
+    uint32_t number = value - node->result;
+    if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_OPTIMIZATION_BARRIER))
+        return is_update_of(f, node->operands[number], depth - 1);
+    for (uint32_t r = 0; sf_is(node, SF_OP_CASE) && r < node->nregions; r++)
+        if (is_update_of(f, node->regions[r]->results[number], depth - 1))
+            return true;
+    if (sf_is(node, SF_OP_MULTIPLY) || sf_is(node, SF_OP_DIVIDE))
+        return is_scaled(f, node, depth - 1);
+    if (sf_is(node, SF_OP_SELECT))
+        return any_is_update(f, node, 1, depth - 1);
+    return (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SUBTRACT) || sf_is(node, SF_OP_MAXIMUM) ||
+            sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) ||
+            sf_is(node, SF_OP_CONVERT)) &&
+           any_is_update(f, node, 0, depth - 1);
+}
+
+/* The result of the argument's path, or else the first, if another number is no update of it: `*other`, the last. */
+static uint32_t find_new_number(const finder *f, const sf_number_state *found, uint32_t argument,
+                                uint32_t *other)
+{
+    enum { DEPTH = 8 };
+    const sf_graph *graph = f->graph;
+    uint32_t best = SF_NONE;
+    *other = SF_NONE;
+    for (uint32_t r = 0; r < graph->top->nresults; r++) {
+        if (!is_new_number(graph, r))
+            continue;
+        if (!is_update_of(f, graph->top->results[r], DEPTH))
+            *other = r;
+        else if (sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
+                 found->of[r] == SF_NONE && !f->reported[r] &&
+                 !sf_is_called_loss(graph->results[r].name) &&
+                 (best == SF_NONE || (has_path_of(graph, r, argument) &&
+                                      !has_path_of(graph, best, argument))))
+            best = r;
+    }
+    return *other == SF_NONE ? SF_NONE : best;
+}
+
+/* "result[1]", and not "result[1]['lr']". */
+static bool is_own_result(const char *name)
+{
+    const char *path = path_of(name);
+    return *path && !path[1 + strcspn(path + 1, "[.")];
+}
+
+sf_number_state sf_find_number_state(const sf_graph *graph, sf_arena *arena)
+{
+    const sf_block *top = graph->top;
+    sf_number_state found = {SF_ARRAY(arena, top->nresults, uint32_t),
+                             SF_ARRAY(arena, top->nresults, bool)};
+    finder f = {graph, NULL, sf_find_reported(graph, arena), 0};
+    for (uint32_t r = 0; r < top->nresults; r++)
+        found.of[r] = SF_NONE;
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        uint32_t other = SF_NONE;
+        if (!is_number(sf_argument_type(graph, i)))
+            continue;
+        if (!f.origins)
+            f.origins = sf_tensor_origins(graph, arena);
+        f.argument = top->arguments[i];
+        uint32_t r = find_new_number(&f, &found, i, &other);
+        if (r == SF_NONE)
+            continue;
+        found.of[r] = i;
+        found.sure[r] = r < other || is_own_result(graph->results[r].name) ||
+                        has_path_of(graph, r, i);
+    }
+    return found;
+}

@@ -310,3 +310,85 @@ def nnx_split():
         return nnx.state((model, optimizer)), loss
 
     return train_step, (state, draw.normal(16, 16), draw.integers(8, 16))
+
+
+@entry("state-moco", {"state": "opt_state", "state['query']": "param", "batch": "batch"}, state=["state"], recipes="dp zero")
+def momentum_queue():
+    """contrast against a queue of keys, which a copy of the encoder makes, and a metric in the shape of the batch"""
+    draw = Draw()
+    query = mlp_params(draw)
+    batch = {"one": draw.normal(16, 16), "two": draw.normal(16, 16), "weight": draw.uniform(16)}
+    state = {"query": query, "key": query, "queue": draw.normal(64, 8), "at": jnp.zeros((), jnp.int32)}
+
+    def unit(x):
+        return x / jnp.linalg.norm(x, axis=1, keepdims=True)
+
+    def step(state, batch):
+        key = jax.tree.map(lambda k, q: 0.99 * k + 0.01 * q, state["key"], state["query"])
+        keys = unit(mlp(key, batch["two"]))
+
+        def loss_of(query):
+            queries = unit(mlp(query, batch["one"]))
+            near, far = (queries * keys).sum(1, keepdims=True), queries @ state["queue"].T
+            each = -jax.nn.log_softmax(jnp.concatenate([near, far], 1) / 0.2)[:, 0]
+            return (batch["weight"] * each).mean(), each
+
+        (loss, each), grads = jax.value_and_grad(loss_of, has_aux=True)(state["query"])
+        query = jax.tree.map(lambda p, g: p - 0.1 * g, state["query"], grads)
+        queue = jax.lax.dynamic_update_slice(state["queue"], keys, (state["at"], 0))
+        return {"query": query, "key": key, "queue": queue, "at": (state["at"] + 16) % 64}, {"loss": loss, "weight": each}
+
+    return step, (state, batch)
+
+
+@entry("state-numbers", {"params": "param", "bank": "opt_state", "running": "opt_state", "batch": "batch"},
+       state=["params", "bank", "running"], recipes="dp")
+def numbers_and_bank():
+    """arguments of their own: rows of a bank that the batch replaces, and a running loss that weighs samples"""
+    draw = Draw()
+    params, bank = mlp_params(draw), draw.normal(32, 8)
+    batch = {"x": draw.normal(16, 16), "row": jnp.arange(16, dtype=jnp.int32) * 2}
+
+    def step(params, bank, running, batch):
+        def loss_of(params):
+            found = mlp(params, batch["x"])
+            each = -jnp.take_along_axis(jax.nn.log_softmax(found @ bank.T), batch["row"][:, None], 1)[:, 0]
+            return (each * jax.nn.sigmoid(running - each)).mean(), found
+
+        (loss, found), grads = jax.value_and_grad(loss_of, has_aux=True)(params)
+        bank = bank.at[batch["row"]].set(0.5 * bank[batch["row"]] + 0.5 * found)
+        params = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+        return params, bank, 0.9 * running + 0.1 * loss, loss
+
+    return step, (params, bank, jnp.ones(()), batch)
+
+
+@entry("state-old-weights", {"now": "param", "before": "opt_state", "x": "batch", "y": "batch"}, state=["now", "before"])
+def heavy_ball():
+    """heavy ball by the weights and those of the step before, which come back as they were"""
+    draw = Draw()
+    weights = draw.weight(16, 8)
+
+    def step(now, before, x, y):
+        loss, grad = jax.value_and_grad(lambda w: cross_entropy(x @ w, y))(now)
+        return now - 0.1 * grad + 0.9 * (now - before), now, loss
+
+    return step, (weights, weights, draw.normal(16, 16), draw.integers(8, 16))
+
+
+@entry("state-preferred", {"params": "param", "ref": "param", "x": "batch", "good": "batch", "bad": "batch"},
+       state=["params"], recipes="dp megatron")
+def preferred_answers():
+    """direct preference: a frozen reference of the shape of the parameters, and gradients of that shape beside the loss"""
+    draw = Draw()
+    params, ref = mlp_params(draw), mlp_params(draw)
+
+    def step(params, ref, x, good, bad):
+        def margin(params):
+            logits = jax.nn.log_softmax(mlp(params, x))
+            return (jnp.take_along_axis(logits, good[:, None], 1) - jnp.take_along_axis(logits, bad[:, None], 1))[:, 0]
+
+        loss, grads = jax.value_and_grad(lambda p: -jax.nn.log_sigmoid(margin(p) - margin(ref)).mean())(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), {"loss": loss, "grads": grads}
+
+    return step, (params, ref, draw.normal(16, 16), draw.integers(8, 16), draw.integers(8, 16))

@@ -19,8 +19,8 @@ static size_t report_length(const char *name)
                                                                                 : 0;
 }
 
-/* A dictionary that holds trees is no report but the whole state, with the loss in it. */
-bool *sf_find_reported(const sf_graph *graph, sf_arena *arena)
+/* A dictionary that holds trees may be the whole state, with the loss in it. */
+bool *sf_find_reported(const sf_graph *graph, bool trees, sf_arena *arena)
 {
     const sf_result *results = graph->results;
     uint32_t count = graph->top->nresults;
@@ -34,7 +34,7 @@ bool *sf_find_reported(const sf_graph *graph, sf_arena *arena)
                 if (strncmp(name, results[l].name, length) != 0 || strlen(name) <= length)
                     continue;
                 size_t rest = 1 + strcspn(name + length + 1, "[.");
-                if (pass == 0 && name[length + rest])
+                if (pass == 0 && !trees && name[length + rest])
                     is_report = false;
                 reported[r] = pass == 1 || reported[r];
             }
@@ -126,7 +126,7 @@ static uint32_t find_new_number(const finder *f, const sf_number_state *found, u
         if (!is_update_of(f, graph->top->results[r], DEPTH))
             *other = r;
         else if (sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
-                 found->of[r] == SF_NONE && !f->reported[r] &&
+                 found->of[r] == SF_NONE &&
                  !sf_is_called_loss(graph->results[r].name) &&
                  (best == SF_NONE || (has_path_of(graph, r, argument) &&
                                       !has_path_of(graph, best, argument))))
@@ -147,7 +147,7 @@ sf_number_state sf_find_number_state(const sf_graph *graph, sf_arena *arena)
     const sf_block *top = graph->top;
     sf_number_state found = {SF_ARRAY(arena, top->nresults, uint32_t),
                              SF_ARRAY(arena, top->nresults, bool)};
-    finder f = {graph, NULL, sf_find_reported(graph, arena), 0};
+    finder f = {graph, NULL, sf_find_reported(graph, false, arena), 0};
     for (uint32_t r = 0; r < top->nresults; r++)
         found.of[r] = SF_NONE;
     for (uint32_t i = 0; i < top->narguments; i++) {
@@ -161,8 +161,9 @@ sf_number_state sf_find_number_state(const sf_graph *graph, sf_arena *arena)
         if (r == SF_NONE)
             continue;
         found.of[r] = i;
-        found.sure[r] = r < other || is_own_result(graph->results[r].name) ||
-                        has_path_of(graph, r, i);
+        found.sure[r] = !f.reported[r] &&
+                        (r < other || is_own_result(graph->results[r].name) ||
+                         has_path_of(graph, r, i));
     }
     return found;
 }

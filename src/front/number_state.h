@@ -16,8 +16,9 @@ typedef struct sf_number_state {
 /* Lives in the arena. */
 sf_number_state sf_find_number_state(const sf_graph *graph, sf_arena *arena);
 
-/* By result: it lies beside the loss among what the step reports, by its name. Lives in the arena. */
-bool *sf_find_reported(const sf_graph *graph, sf_arena *arena);
+/* By result: it lies beside the loss among what the step reports, by its name; with `trees`, or deeper there. Lives in the
+ * arena. */
+bool *sf_find_reported(const sf_graph *graph, bool trees, sf_arena *arena);
 
 bool sf_is_called_loss(const char *name);
 

@@ -7,6 +7,8 @@
 #include "base/intern.h"
 #include "front/elementwise_state.h"
 #include "ir/name.h"
+#include "op/op.h"
+#include "op/slots.h"
 
 /* Words */
 
@@ -166,7 +168,17 @@ bool sf_may_be_key(const sf_type *type)
     return type->dtype == SF_U32 && type->rank == 1 && (type->dims[0] == 2 || type->dims[0] == 4);
 }
 
-/* Floating-point state that the loss reads and that is updated, not made anew as a hidden state is, is parameters, and so are tensors beside them; all other
+/* A hidden state is made anew; the rows of a queue or a bank are replaced. */
+static bool is_overwritten(const caster *c, uint32_t result)
+{
+    const sf_node *node = sf_maker(c->graph, c->graph->top->results[result]);
+    bool replaces = node && (sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) ||
+                             (sf_is(node, SF_OP_SCATTER) &&
+                              node->attrs[SF_SCATTER_BODY]->integer == SF_MONOID_SECOND));
+    return replaces || sf_growth_count(&c->growth, result) == 0;
+}
+
+/* Floating-point state that the loss reads and that is updated, not overwritten, is parameters, and so are tensors beside them; all other
  * state is optimizer state. A tree that the loss does not read can still be named as parameters: an
  * unused part of the model. */
 static bool is_param(const caster *c, uint32_t i)
@@ -174,9 +186,8 @@ static bool is_param(const caster *c, uint32_t i)
     const sf_type *type = sf_argument_type(c->graph, i);
     sf_role role;
     uint32_t next = c->graph->arguments[i].next;
-    bool is_made_anew = next != SF_NONE && sf_growth_count(&c->growth, next) == 0;
     if (!sf_is_inexact(type->dtype) || sf_name_has_word(c->names[i], follower_words) ||
-        is_made_anew)
+        (next != SF_NONE && is_overwritten(c, next)))
         return false;
     if (is_read_float(c, i) && (is_in_read_tree(c, i) || c->read.count == 0))
         return true;

@@ -678,7 +678,10 @@ static void infer_links(sf_linker *l)
         l->kept[i] = said && (argument->role == SF_ROLE_PARAM || argument->role == SF_ROLE_STATE);
     }
     l->numbers = sf_find_number_state(graph, &l->arena);
-    l->reported = sf_find_reported(graph, &l->arena);
+    l->reported = sf_find_reported(graph, false, &l->arena);
+    for (uint32_t r = 0; r < top->nresults; r++) /* what is donated is state */
+        if (l->numbers.of[r] != SF_NONE && aliases[l->numbers.of[r]] != SF_NONE)
+            l->numbers.sure[r] = true;
     find_growth(l);
     index_results(l);
     drop_refuted_aliases(l, aliases);

@@ -74,6 +74,8 @@ static const struct {
      "also turns bytecode into text"},
     {"PK\003\004", "a zip archive, as torch.save and torch.export.save write them, not text",
      FROM_TORCH},
+    {"\xFF\xFE", "UTF-16, not UTF-8", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"},
+    {"\xFE\xFF", "UTF-16, not UTF-8", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"},
     {"\x80\002", "a pickle, not text", NULL},
     {"\x80\003", "a pickle, not text", NULL},
     {"\x80\004", "a pickle, not text", NULL},

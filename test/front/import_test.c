@@ -488,6 +488,7 @@ static void test_what_is_no_text(void **state)
         {{"\n\013jit_lr_step\022\006main.4\032", 23},
          "t: error: this is a binary file, not text\n  hint: "},
         {{"\0\0\0\0", 4}, "t: error: this is a binary file, not text\n  hint: "},
+        {LITERAL("\xFF\xFEm\0o\0"), "t: error: this is UTF-16, not UTF-8"},
         {LITERAL("\x80\004\x95\0\0"), "t: error: this is a pickle, not text"},
         {LITERAL("PK\003\004\0\0"), "t: error: this is a zip archive"},
         {LITERAL("{ lambda ; a:f32[4]. let b:f32[4] = add a 1.0:f32[] in (b,) }"),

@@ -9,7 +9,7 @@ same shapes, becomes that argument in the next step; the rest is what the step r
 "loss" in it. Written are
 
     NAME.stablehlo.mlir      the step, with the state donated, so that the text says what becomes what
-    NAME.json                the sidecar: the role of every argument
+    NAME.json                the sidecar: the role of every argument, and which result is the loss
     NAME.io.safetensors      arguments and results of the first step, batches and losses of all: sheaf verify --against
 
 With jax.ShapeDtypeStruct instead of arrays, of a model that is too large to create, there are no values. Needs JAX and
@@ -66,7 +66,9 @@ class Step:
         self.arguments = [jax.tree.map(as_array, argument) for argument in arguments]
         shapes = jax.eval_shape(step, *self.arguments)
         self.alone = not isinstance(shapes, (tuple, list)) or hasattr(shapes, "_fields")
-        self.next = self.match_state([shapes] if self.alone else list(shapes))
+        results = [shapes] if self.alone else list(shapes)
+        self.next = self.match_state(results)
+        self.loss = self.find_loss(results)
 
     def match_state(self, results):
         """For each result the argument that it becomes, or None. A single scalar is something that is reported, a key is not."""
@@ -92,15 +94,20 @@ class Step:
         self.jitted = jax.jit(self.step)
         return jax.jit(self.step, donate_argnums=donated).lower(*self.arguments).as_text(debug_info=True)
 
+    def find_loss(self, results):
+        """The number of the leaf that is called loss; else of one with loss in its name; else of the first floating scalar
+        that is no state. None: there is none."""
+        leaves = [(after, jax.tree_util.keystr(path[-1:]), leaf) for result, after in zip(results, self.next)
+                  for path, leaf in jax.tree.leaves_with_path(result)]
+        found = [(0 if re.search(r"\bloss\b", name) else 1 if "loss" in name else 2, i)
+                 for i, (after, name, leaf) in enumerate(leaves)
+                 if after is None and leaf.shape == () and jnp.issubdtype(leaf.dtype, jnp.floating)]
+        return min(found, default=(2, None))[1]
+
     def loss_of(self, results):
-        """The leaf that is called loss; else the first floating scalar that is no state."""
-        found = [(path, leaf) for result, after in zip(results, self.next) if after is None
-                 for path, leaf in jax.tree.leaves_with_path(result)
-                 if leaf.shape == () and jnp.issubdtype(leaf.dtype, jnp.floating)]
-        named = [leaf for path, leaf in found if path and re.search(r"\bloss\b", jax.tree_util.keystr(path[-1:]))]
-        if not found:
+        if self.loss is None:
             raise ValueError("the step reports no loss: no result is a floating scalar")
-        return float((named or [found[0][1]])[0])
+        return float(jax.tree.leaves(results)[self.loss])
 
     def role(self, argument, path, leaf):
         """By the place of a leaf: in which argument, and under which field of it."""
@@ -163,7 +170,8 @@ def export(step, arguments, name, batches=None, steps=3):
     if any(entry["role"] == "param" for entry in entries):  # else sheaf finds out which they are
         written.append(f"{name}.json")
         with open(written[-1], "w", encoding="utf-8") as file:
-            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + "\n]}\n")
+            loss = "" if made.loss is None else f', "loss": {made.loss}'
+            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{loss}}}\n")
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for _, _, leaf in made.leaves()):
         written.append(f"{name}.io.safetensors")
         write_safetensors(written[-1], made.values(batches or [{}] * steps))

@@ -10,7 +10,7 @@ and look as arguments do, the same tree of the same shapes; the rest is what the
 with "loss" in it. Written are
 
     NAME.stablehlo.mlir      the step, with the state donated, so that the text says what becomes what
-    NAME.json                the sidecar: the role of every argument
+    NAME.json                the sidecar: the role of every argument, and which result is the loss
     NAME.io.safetensors      arguments and results of the first step, batches and losses of all: sheaf verify --against
 
 With jax.ShapeDtypeStruct instead of arrays, of a model that is too large to create, there are no values. Needs JAX and
@@ -75,8 +75,10 @@ class Step:
         self.forms = [form_of(argument) for argument in self.arguments]
         shapes = jax.eval_shape(step, *self.arguments)
         self.alone = not isinstance(shapes, (tuple, list)) or hasattr(shapes, "_fields")
-        self.results = [form_of(result) for result in ([shapes] if self.alone else list(shapes))]
+        results = [shapes] if self.alone else list(shapes)
+        self.results = [form_of(result) for result in results]
         self.next = self.guess_state() if state is None else self.said_state(state)
+        self.loss = self.find_loss(results)
         if not any(after is not None for after in self.next):
             raise ValueError("no result of the step has the form of an argument: what is its state?")
 
@@ -119,15 +121,20 @@ class Step:
         self.jitted = jax.jit(self.step)
         return jax.jit(self.step, donate_argnums=donated).lower(*self.arguments).as_text(debug_info=True)
 
+    def find_loss(self, results):
+        """The number of the leaf that is called loss; else of one with loss in its name; else of the first floating scalar
+        that is no state. None: there is none."""
+        leaves = [(after, jax.tree_util.keystr(path[-1:]), leaf) for result, after in zip(results, self.next)
+                  for path, leaf in jax.tree.leaves_with_path(result)]
+        found = [(0 if re.search(r"\bloss\b", name) else 1 if "loss" in name else 2, i)
+                 for i, (after, name, leaf) in enumerate(leaves)
+                 if after is None and leaf.shape == () and jnp.issubdtype(leaf.dtype, jnp.floating)]
+        return min(found, default=(2, None))[1]
+
     def loss_of(self, results):
-        """The leaf that is called loss; else the first floating scalar that is no state."""
-        found = [(path, leaf) for result, after in zip(results, self.next) if after is None
-                 for path, leaf in jax.tree.leaves_with_path(result)
-                 if leaf.shape == () and jnp.issubdtype(leaf.dtype, jnp.floating)]
-        named = [leaf for path, leaf in found if path and re.search(r"\bloss\b", jax.tree_util.keystr(path[-1:]))]
-        if not found:
+        if self.loss is None:
             raise ValueError("the step reports no loss: no result is a floating scalar")
-        return float((named or [found[0][1]])[0])
+        return float(jax.tree.leaves(results)[self.loss])
 
     def role(self, argument, path, leaf):
         """By the place of a leaf: in which argument, and under which field of it."""
@@ -199,8 +206,13 @@ def export(step, arguments, name, batches=None, steps=3, state=None):
     if any(entry["role"] == "param" for entry in entries):  # else sheaf finds out which they are
         written.append(f"{name}.json")
         with open(written[-1], "w", encoding="utf-8") as file:
+<<<<<<< HEAD
             outputs = f', "outputs": {made.outputs()}' if state is not None else ""
             file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{outputs}}}\n")
+=======
+            loss = "" if made.loss is None else f', "loss": {made.loss}'
+            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{loss}}}\n")
+>>>>>>> 447130fcd09b21635afcf9e620952714908249f5
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for _, _, leaf in made.leaves()):
         written.append(f"{name}.io.safetensors")
         write_safetensors(written[-1], made.values(batches or [{}] * steps))

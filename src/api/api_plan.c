@@ -99,6 +99,12 @@ static sf_status find_only_axis(const struct pinning *job, sf_arena *arena, sf_m
     return SF_OK;
 }
 
+static sf_status refuse_no_ranks(const struct pinning *job, const char *what)
+{
+    sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "%s a mesh or a number of ranks", what);
+    return sf_hint(job->diag, "say --ranks 4, or --mesh data=4; a schedule in Lua says sch:mesh");
+}
+
 static sf_status start_plan(struct pinning *job, sf_arena *arena)
 {
     const sf_spec *spec = &job->spec;
@@ -106,14 +112,13 @@ static sf_status start_plan(struct pinning *job, sf_arena *arena)
     if (spec->mesh || job->staged)
         SF_TRY(find_mesh(job, arena, &mesh));
     else if (spec->recipe && spec->ranks < 1)
-        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
-                       "a recipe needs a mesh or a number of ranks");
+        return refuse_no_ranks(job, "a recipe needs");
     job->pipeline.axis = sf_mesh_axis(&mesh, sf_str_of(SF_PIPE_AXIS));
     if (spec->recipe && !(job->staged && mesh.naxes == 1))
         return sf_recipe_plan(job->graph, spec->recipe, spec->ranks, mesh.naxes > 0 ? &mesh : NULL,
                               job->diag, &job->plan);
     if (mesh.naxes == 0 && spec->ranks < 1)
-        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "pins need a mesh, or a number of ranks");
+        return refuse_no_ranks(job, "pins need");
     if (mesh.naxes == 0)
         SF_TRY(find_only_axis(job, arena, &mesh));
     job->plan = sf_plan_new(job->graph, &mesh);

@@ -14,7 +14,8 @@ void sf_cli_add_making(sf_cli_table *table, sf_cli_making *making)
          "axes of the mesh and their sizes, as in data=2,model=4 (default: from the recipe; plan "
          "tries all meshes that suit the cluster)"},
         {SF_OPT_PIN, &making->pins,
-         "PATTERN=SHARE@AXIS, as in 'batch/*=S(0)@data'; AXIS may be *, and !S(0) forbids a split. "
+         "PATTERN=LAYOUT@AXIS, as in 'batch/*=S(0)@data'; AXIS may be *, and !S(0) forbids a "
+         "split. "
          "May be repeated; the first pin that matches a tensor counts, pins of the recipe come "
          "last"},
         {SF_OPT_MICRO_BATCHES, &making->micro_batches,

@@ -40,12 +40,26 @@ static sf_status take_cluster(const struct job *job, sf_diag *diag, sf_plan *pla
     return status;
 }
 
-static sf_status pin(const struct job *job, sf_diag *diag)
+/* Without a number of ranks there are as many as the cluster has devices. */
+static sf_status take_ranks(struct job *job, sf_diag *diag)
+{
+    sf_plan_spec *spec = &job->making.spec;
+    sf_cluster *cluster;
+    if (!job->cluster || spec->ranks > 0 || spec->mesh)
+        return SF_OK;
+    SF_TRY(sf_cli_open_cluster(job->cluster, NULL, diag, &cluster));
+    spec->ranks = job->making.script.ranks = sf_cluster_devices(cluster);
+    sf_cluster_free(cluster);
+    return SF_OK;
+}
+
+static sf_status pin(struct job *job, sf_diag *diag)
 {
     sf_graph *step;
     sf_primitives *list = NULL;
     sf_plan *plan;
     SF_TRY(sf_cli_try_output(job->making.output, job->step, NULL, diag));
+    SF_TRY(take_ranks(job, diag));
     sf_status status = sf_load(job->step, &job->load, diag, &step);
     if (status != SF_OK)
         return status;
@@ -86,7 +100,8 @@ int sf_cli_pin(int argc, char **argv)
         {SF_OPT_RECIPE, &spec->recipe,
          "one of dp, zero1, zero2, zero3, zero1-between, megatron, sequence, expert, 2d, or "
          "several joined by +, as in 2d+zero1; ddp, fsdp, tp, sp and ep are aliases"},
-        {SF_OPT_RANKS, &ranks, "number of ranks; the recipe determines the mesh"},
+        {SF_OPT_RANKS, &ranks,
+         "number of ranks (default: the devices of the cluster); the recipe determines the mesh"},
         {SF_OPT_CLUSTER, &job.cluster,
          "cluster whose cost model the passes use (default: cores of one machine)"},
         {SF_OPT_MEASURED, &job.measured, "with --cluster: " SF_CLI_MEASURED},
@@ -117,8 +132,11 @@ int sf_cli_pin(int argc, char **argv)
     if (is_auto(job.making.micro_batches) || is_auto(spec->co_shard))
         return sf_cli_misuse("pin", "--micro-batches and --co-shard are numbers: auto is for plan");
     if (!job.names && !job.making.script.path && !spec->recipe && !spec->mesh && !spec->stages &&
-        !((spec->shard_state || spec->npins > 0) && ranks > 0))
-        return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
+        !((spec->shard_state || spec->npins > 0) && (ranks > 0 || job.cluster)))
+        return sf_cli_misuse(
+            "pin", "give --recipe and --ranks, --mesh and --pin, --stages, or --schedule");
+    if (job.names && (job.making.show.json || job.making.output))
+        return sf_cli_misuse("pin", "--names goes with neither --json nor --output");
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(pin(&job, diag), diag);
 }

@@ -220,7 +220,7 @@ int sf_cli_run(int argc, char **argv)
     if (job.json && job.profile.path && strcmp(job.profile.path, "-") == 0)
         return sf_cli_misuse("run", "--json and --profile cannot both go to standard output");
     if (job.options.steps < 1)
-        return sf_cli_misuse("run", "there is at least one of --steps");
+        return sf_cli_misuse("run", "--steps is at least 1");
     if (job.split.passes && !job.split.plan)
         return sf_cli_misuse("run", "--passes needs a --plan");
     job.split.memory = job.options.device_memory ? job.options.device_memory : job.options.memory;

@@ -81,6 +81,8 @@ int sf_cli_show(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &options.file, &exit_code))
         return exit_code;
+    if (program && (options.json || options.all || depth != 0))
+        return sf_cli_misuse("show", "--program goes with none of --json, --all and --depth");
     options.depth = depth > INT_MAX ? INT_MAX : (int)depth;
     options.width = terminal_width();
     options.colour = sf_cli_colour(STDOUT_FILENO);

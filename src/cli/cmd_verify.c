@@ -419,7 +419,7 @@ int sf_cli_verify(int argc, char **argv)
     if ((job.options.data || job.options.init || seed > 0) && (!split || job.options.against))
         return sf_cli_misuse("verify", "--init, --data and --seed need a --plan, and no --against");
     if (steps == 0 && split)
-        return sf_cli_misuse("verify", "with a --plan there is at least one of --steps");
+        return sf_cli_misuse("verify", "with --plan, --steps is at least 1");
     if (steps > INT_MAX)
         return sf_cli_misuse("verify", "--steps is too large");
     /* In sf_verify_options 0 means the default. */

@@ -20,10 +20,10 @@ static sf_str trim_text(sf_str text)
 static sf_status fail_pin(sf_diag *diag, const char *text, const char *what)
 {
     sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": %s", text, what);
-    return sf_hint(diag, "a pin is PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'");
+    return sf_hint(diag, "a pin is PATTERN=LAYOUT@AXIS, such as 'batch/*=S(0)@data'");
 }
 
-/* The parts of "PATTERN=[!]SHARE@AXIS". */
+/* The parts of "PATTERN=[!]LAYOUT@AXIS". */
 typedef struct pin_parts {
     sf_str pattern, share, axis;
     bool forbids;
@@ -136,7 +136,7 @@ sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, s
     SF_TRY(find_axis(text, parts.axis, mesh, diag, &out->axis));
     if (!read_share(parts.share, &out->share))
         return fail_pin(diag, text,
-                        "the share is none of R, S(DIM) and S(DIM,PERIOD), where "
+                        "the layout is none of R, S(DIM) and S(DIM,PERIOD), where "
                         "dimensions count from 0, or from the end: -1 is the last");
     wrong = wrong_share(out);
     return wrong ? fail_pin(diag, text, wrong) : SF_OK;

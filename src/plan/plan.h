@@ -21,7 +21,7 @@
 #include "shard/layout.h"
 #include "sheaf/plan.h"
 
-/* A pin, "PATTERN=SHARE@AXIS": see plan/pin.h. */
+/* A pin, "PATTERN=LAYOUT@AXIS": see plan/pin.h. */
 enum { SF_ANY_AXIS = -1 };
 typedef struct sf_pin {
     const char *text; /* as it was written */

@@ -264,10 +264,11 @@ static sf_status mark_scope(choosing *c, const char *pattern)
     }
     if (found)
         return SF_OK;
-    return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
-                   "recompute: \"%s\" is none of none, text, layer, parts, cheap and full, nor a "
-                   "scope of the step",
-                   pattern);
+    return sf_fail(
+        c->diag, SF_EUSAGE, SF_NOWHERE,
+        "--recompute \"%s\": it is one of none, text, layer, parts, cheap and full, or a "
+        "scope of the step's forward pass, and the step has no such scope",
+        pattern);
 }
 
 static sf_status mark_numbered(choosing *c, const sf_recompute_scope *scope)

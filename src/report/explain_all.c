@@ -58,6 +58,7 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
     sf_in_time_text(plan, e->graph, 8, out);
+    sf_precision_text(e->graph, e->target, out);
     if (strstr(mesh.text, SF_UNUSED_AXIS))
         sf_buf_puts(
             out, "  unused   replicated over this axis: splitting the step over more ranks would "
@@ -65,15 +66,24 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
     sf_buf_free(&mesh);
 }
 
+/* Whether the bound of plans without stages is another. */
+static bool has_unstaged_bound(const sf_explanation *e)
+{
+    return e->bound.unstaged > e->bound.seconds * (1 + LEAST_GAIN);
+}
+
 static void put_bound(const sf_explanation *e, sf_buf *out)
 {
     const sf_step_bound *bound = &e->bound;
-    if (bound->seconds == 0)
+    if (bound->seconds == 0) {
         sf_buf_puts(out, "  bound    none\n");
-    else
-        sf_buf_printf(out,
-                      "  bound    %s, which no plan on these devices is below; %s without stages\n",
-                      sf_text_seconds(bound->seconds).at, sf_text_seconds(bound->unstaged).at);
+        return;
+    }
+    sf_buf_printf(out, "  bound    %s, which no plan on these devices is below",
+                  sf_text_seconds(bound->seconds).at);
+    if (has_unstaged_bound(e))
+        sf_buf_printf(out, "; %s without stages", sf_text_seconds(bound->unstaged).at);
+    sf_buf_putc(out, '\n');
 }
 
 static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
@@ -208,7 +218,7 @@ static void put_last_line(const sf_explanation *e, sf_buf *out)
     if (predicted)
         sf_buf_printf(out, ", gap %.1f %%",
                       100 * gap_of(e->simulated->price.seconds, e->bound.seconds));
-    if (predicted && !e->plan->pipeline)
+    if (predicted && !e->plan->pipeline && has_unstaged_bound(e))
         sf_buf_printf(out, ", %.1f %% without stages",
                       100 * gap_of(e->simulated->price.seconds, e->bound.unstaged));
     sf_buf_putc(out, '\n');
@@ -286,6 +296,7 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&e->plan->mesh, &json);
     sf_in_time_json(e->plan, e->graph, &json);
+    sf_precision_json(e->graph, e->target, &json);
     sf_json_add_double(&json, "seconds", e->simulated->price.seconds);
     sf_json_add_double(&json, "compute", e->simulated->price.compute);
     sf_json_add_double(&json, "repeated", sf_find_repeated(e->graph, e->plan).share);

@@ -107,8 +107,11 @@ static void put_diff_head(differ *d, sf_style style, sf_buf *out)
     for (int s = 0; s < SIDES; s++)
         sf_table_add(&table, "%s", cluster_text(d, s));
     add_in_time(d, &table);
-    add_expected(d, &table);
+    if (d->expected[0] || d->expected[1])
+        add_expected(d, &table);
     sf_table_print(&table, style, out);
+    if (!d->expected[0] || !d->expected[1])
+        sf_remark(out, style, "a plan of pin has no times: --cluster CLUSTER simulates both");
 }
 
 /* Rows: names that differ in numbers alone, and have the same layouts on both sides, share one. */
@@ -214,7 +217,8 @@ static void add_place(const sf_plan *plan, const sf_node *node, sf_buf *out)
     if (staged)
         sf_buf_printf(out, "stage %u", plan->pipeline->stages.of_node[node->id]);
     if (staged || recomputed)
-        sf_buf_printf(out, "%s%s: ", staged && recomputed ? ", " : "", recomputed ? "again" : "");
+        sf_buf_printf(out, "%s%s: ", staged && recomputed ? ", " : "",
+                      recomputed ? "recomputed" : "");
 }
 
 /* "[S(0)] [R] -> [S(0)]": operands and results, after its stage and whether it is recomputed. */
@@ -323,8 +327,8 @@ static void put_diff_text(differ *d, const rows *arguments, const rows *nodes, s
 {
     sf_style style = {.width = d->options.width, .colour = d->options.colour};
     put_diff_head(d, style, out);
-    put_rows(d, arguments, "arguments that stand differently", "argument", style, out);
-    put_rows(d, nodes, "ops that run differently", "scope and op", style, out);
+    put_rows(d, arguments, "arguments with other layouts", "argument", style, out);
+    put_rows(d, nodes, "ops with other layouts", "scope and op", style, out);
 }
 
 /* The call --------------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 #include "report/report_time.h"
 
 #include "op/flops.h"
+#include "op/op.h"
+#include "op/util.h"
 #include "plan/co_shard.h"
 #include "plan/recompute_policy.h"
 
@@ -52,19 +54,18 @@ static const char *say_shards(const sf_plan *plan, sf_arena *arena)
         text = say(arena, "%s%s%d, of what %s splits%s%s", text, i > 0 ? "; " : "", c->chunks,
                    c->by, *c->in ? " in " : "", c->in);
     }
-    return say(arena, "%s, one after the other in each rank", text);
+    return say(arena, "%s, one after another in each rank", text);
 }
 
 void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *arena,
                       sf_fact out[SF_IN_TIME_FACTS])
 {
     out[0] = (sf_fact){"stages", plan->pipeline ? say_stages(plan, arena) : NULL};
-    out[1] = (sf_fact){
-        "micro-batches",
-        plan->micro_batches > 1
-            ? say(arena, "%d micro-batches, whose gradients are added up", plan->micro_batches)
-            : NULL};
-    out[2] = (sf_fact){"shards", plan->nco_shards > 0 ? say_shards(plan, arena) : NULL};
+    out[1] = (sf_fact){"micro-batches",
+                       plan->micro_batches > 1
+                           ? say(arena, "%d, whose gradients are added up", plan->micro_batches)
+                           : NULL};
+    out[2] = (sf_fact){"co-shard", plan->nco_shards > 0 ? say_shards(plan, arena) : NULL};
     out[3] =
         (sf_fact){"recompute", plan->recomputed ? describe_recomputed(plan, graph, arena) : NULL};
     out[4] = (sf_fact){"passes", *plan->passes.list ? plan->passes.list : NULL};
@@ -103,6 +104,32 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
     sf_json_add_int(json, "nodes", sf_count_recomputed(graph, plan));
     sf_json_add_double(json, "share", sf_recomputed_share(plan, graph));
     sf_json_end_object(json);
+}
+
+bool sf_rounds_products(const sf_graph *graph, const sf_target *target)
+{
+    for (size_t i = 0; target->rounds && i < graph->nnodes; i++) {
+        const sf_node *node = graph->nodes[i];
+        const sf_type *types[3];
+        if (!sf_is_product(node->def) || sf_type_of(graph, node->operands[0])->dtype != SF_F32)
+            continue;
+        SF_ASSERT(node->noperands == 2 && node->nresults == 1);
+        sf_op op = sf_op_of(graph, node, types);
+        if (!sf_op_is_exact(&op))
+            return true;
+    }
+    return false;
+}
+
+void sf_precision_text(const sf_graph *graph, const sf_target *target, sf_buf *out)
+{
+    if (sf_rounds_products(graph, target))
+        sf_buf_puts(out, "  products of f32 in TF32, as train and run with --precision tf32\n");
+}
+
+void sf_precision_json(const sf_graph *graph, const sf_target *target, sf_json_writer *json)
+{
+    sf_json_add_string(json, "precision", sf_rounds_products(graph, target) ? "tf32" : "f32");
 }
 
 void sf_messages_text(const sf_plan *plan, sf_messages most, sf_style style, sf_buf *out)

@@ -123,9 +123,10 @@ void sf_sim_text_groups(sf_sim_report *r, sf_style style, sf_buf *out)
     sf_heading(out, style, "pipeline");
     sf_buf_printf(out, "  stages    %u, on %d pipeline ranks\n", r->plan->pipeline->stages.count,
                   r->runs.count);
-    sf_buf_printf(out, "  schedule  %s, %u micro-batches\n",
+    sf_buf_printf(out, "  schedule  %s, %u micro-batch%s\n",
                   *r->plan->pipeline->name ? r->plan->pipeline->name : "a table",
-                  r->plan->pipeline->schedule.pipe.nmicrobatches);
+                  r->plan->pipeline->schedule.pipe.nmicrobatches,
+                  r->plan->pipeline->schedule.pipe.nmicrobatches == 1 ? "" : "es");
     sf_buf_printf(out, "  idle      %s of the pipeline ranks' time\n\n",
                   sf_text_share(sf_sim_idle(r), 1).at);
     put_group_table(r, style, out);

@@ -2,6 +2,8 @@
 #include "report/report_memory.h"
 #include "report/report_passes.h"
 #include "report/report_sim.h"
+#include "report/report_time.h"
+#include "run/runner.h"
 
 static void put_json_kinds(const sf_sim_report *r, sf_json_writer *json)
 {
@@ -64,6 +66,7 @@ void sf_sim_json(sf_sim_report *r, sf_buf *out)
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&r->plan->mesh, &json);
     sf_json_add_string(&json, "cluster", r->cluster->name);
+    sf_precision_json(r->graph, sf_cluster_target(r->cluster), &json);
     sf_json_add_double(&json, "seconds", r->sim.seconds);
     sf_json_add_double(&json, "compute", r->sim.compute);
     sf_json_add_double(&json, "exposed", r->sim.exposed);

@@ -1,6 +1,8 @@
 #include "report/report_memory.h"
 #include "report/report_passes.h"
 #include "report/report_sim.h"
+#include "report/report_time.h"
+#include "run/runner.h"
 
 enum { SLOWEST = 8 };
 
@@ -13,6 +15,7 @@ static void put_head(const sf_sim_report *r, sf_style style, sf_buf *out)
                   r->plan->pipeline ? "of which those of the busiest pipeline rank are shown"
                                     : "which all do the same");
     sf_buf_printf(out, "  cluster  %s\n", r->cluster->name);
+    sf_precision_text(r->graph, sf_cluster_target(r->cluster), out);
     sf_buf_printf(out, "  length   %s instructions on %s streams\n",
                   sf_text_count((int64_t)r->program->ninsts).at,
                   sf_text_count((int64_t)r->program->nstreams).at);

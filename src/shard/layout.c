@@ -117,6 +117,9 @@ __attribute__((format(printf, 2, 3))) static bool refuse_share(char *why, const 
 
 static bool split_fits(sf_share share, int parts, int rank, const int64_t *dims, char *why)
 {
+    if (share.dim == SF_MAX_RANK) /* counted from the end: sf_pin_share */
+        return refuse_share(why, "there is no dimension so far from the end in a tensor of rank %d",
+                            rank);
     if (share.dim < 0 || share.dim >= rank)
         return refuse_share(why, "there is no dimension %d in a tensor of rank %d", share.dim,
                             rank);

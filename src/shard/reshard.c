@@ -6,21 +6,21 @@
 #include "shard/reshard_space.h"
 
 static const struct {
-    const char *name;
+    const char *name; /* NULL: that of the collective */
     sf_collective collective;
 } kinds[SF_RESHARD_KIND_COUNT] = {
     [SF_RESHARD_SLICE] = {"slice", SF_COLLECTIVE_COUNT},
     [SF_RESHARD_MASK] = {"mask", SF_COLLECTIVE_COUNT},
-    [SF_RESHARD_GATHER] = {"gather", SF_ALL_GATHER},
-    [SF_RESHARD_REDUCE] = {"reduce", SF_ALL_REDUCE},
-    [SF_RESHARD_SCATTER] = {"scatter", SF_REDUCE_SCATTER},
-    [SF_RESHARD_EXCHANGE] = {"exchange", SF_ALL_TO_ALL},
-    [SF_RESHARD_SWAP] = {"swap", SF_PERMUTE},
+    [SF_RESHARD_GATHER] = {NULL, SF_ALL_GATHER},
+    [SF_RESHARD_REDUCE] = {NULL, SF_ALL_REDUCE},
+    [SF_RESHARD_SCATTER] = {NULL, SF_REDUCE_SCATTER},
+    [SF_RESHARD_EXCHANGE] = {NULL, SF_ALL_TO_ALL},
+    [SF_RESHARD_SWAP] = {NULL, SF_PERMUTE},
 };
 
 const char *sf_reshard_kind_name(sf_reshard_kind kind)
 {
-    return kinds[kind].name;
+    return kinds[kind].name ? kinds[kind].name : sf_collective_name(kinds[kind].collective);
 }
 
 sf_collective sf_reshard_collective(sf_reshard_kind kind)

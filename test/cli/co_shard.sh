@@ -33,7 +33,7 @@ ROWS
 
 # A plan says what it does, and is the same when it is read.
 expect 0 pin "$gpt" -r dp -n 4 --stages 2 --micro-batches 2 --co-shard 4@layer_0,sequence:2@layer_1 -o plan.json
-says "4, of what megatron splits in layer_0; 2, of what sequence splits in layer_1, one after the other in each rank"
+says "4, of what megatron splits in layer_0; 2, of what sequence splits in layer_1, one after another in each rank"
 grep -q '"in": "layer_0"' plan.json || fail "the plan file does not say where"
 expect 0 explain plan.json -c 1x4xCPU
 says "4, of what megatron splits in layer_0"

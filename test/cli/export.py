@@ -55,12 +55,22 @@ def keyed(params, opt, rng, batch):
     return jax.tree.map(lambda p, m: p - 0.1 * m, params, opt), opt, rng, {"loss": loss}
 
 
+def losses(params, opt, batch):
+    """Several losses, and none that is called so; the last one is the sum that is trained with."""
+    (first, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(params, batch)
+    params = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+    extra = jnp.square(logits).mean()
+    return params, jax.tree.map(jnp.add, opt, grads), {"accuracy": (logits.argmax(-1) == batch["y"]).mean(),
+                                                       "d_loss": first, "g_loss": first + extra}
+
+
 def main(folder):
     os.chdir(folder)
     made = {"plain": (plain, (weights(), jax.tree.map(jnp.zeros_like, weights()), BATCH))}
     state = {"params": weights(), "momentum": jax.tree.map(jnp.zeros_like, weights()), "step": 0}
     made["metrics"] = (metrics, (state, BATCH, KEY))
     made["old-key"] = (metrics, (state, BATCH, jax.random.PRNGKey(0)))
+    made["losses"] = (losses, made["plain"][1])
     made["keyed"] = (keyed, (*made["plain"][1][:2], KEY, BATCH))
     try:
         import optax

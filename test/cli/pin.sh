@@ -20,6 +20,12 @@ for recipe in dp zero1 zero2 zero3 megatron sequence 2d; do
     says "recipe  $recipe"
 done
 
+# Ranks are the devices of the cluster, where no number is given.
+expect 0 "$step" -r dp -c 1x4xCPU
+says "data=4, 4 ranks"
+expect 0 "$step" -r dp -c 1x4xCPU -n 2
+says "data=2, 2 ranks"
+
 # The same command, the same bytes.
 expect 0 "$step" -r 2d -n 4 -o "$work/a.json"
 expect 0 "$step" -r 2d -n 4 -o "$work/b.json"
@@ -56,9 +62,16 @@ warns "no-such-step.mlir"
 
 # Misuse.
 expect 2 "$step"
-warns "give a --recipe and --ranks, or a --mesh and --pin"
+warns "give --recipe and --ranks, --mesh and --pin, --stages, or --schedule"
 expect 2 "$step" -r dp
 warns "a recipe needs a mesh or a number of ranks"
+warns "--ranks 4"
+for with in --json "-o $work/names.json"; do
+    expect 2 "$step" --names $with
+    warns "--names goes with neither --json nor --output"
+done
+expect 2 "$step" -M model=2 -P 'mlp/up/kernel=S(-3)@model'
+warns "no dimension so far from the end in a tensor of rank 2"
 expect 2 "$step" -r dp -n 4 -M data=2
 warns "the mesh data=2 has 2 ranks, not 4"
 expect 2 "$step" -r dp -n 99999999999

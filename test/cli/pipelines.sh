@@ -231,7 +231,7 @@ warns "is not called pipe"
 expect 2 plan "$step" --cluster 1xCPU --stages 2
 warns "the cluster has one device"
 expect 0 plan "$step" --cluster 4xCPU --stages 2 --co-shard 2 -o both.json
-says_like "^  shards +2, of what megatron splits"
+says_like "^  co-shard +2, of what megatron splits"
 expect 0 verify --plan both.json --steps 2
 
 expect 2 pin "$step" --stages '' --micro-batches 2 -o no.json

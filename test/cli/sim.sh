@@ -28,6 +28,25 @@ for cluster in 1x2xCPU 2x1xV100 1x2xH100; do
     grep -m1 '"seconds"' out | cmp -s - explained || fail "$cluster: sim and explain do not agree"
 done
 
+# Products of f32 are simulated in TF32 where a device has it, and everyone says so. Collectives have one name.
+for what in explain sim; do
+    expect 0 $what plan.json -c 1x2xH100
+    says_like "^  products +of f32 in TF32"
+    says_like "^  all_reduce +model"
+    expect 0 $what plan.json -c 1x2xH100 --json
+    says '"precision": "tf32"'
+    says '"kind": "all_reduce"'
+    expect 0 $what plan.json -c 1x2xV100 --json
+    says '"precision": "f32"'
+done
+
+# Plans of pin have no times of their own: diff says how to get them.
+expect 0 diff plan.json other.json
+says "--cluster CLUSTER simulates both"
+says "arguments with other layouts"
+expect 0 diff plan.json other.json -c 1x2xCPU
+says_like "^  step +[0-9]"
+
 # A run has a timeline of the same instructions, of all its ranks.
 expect 0 run --plan plan.json --steps 3 --profile timed.json
 [ "$(count timed.json name process_name)" -eq 2 ] || fail "not two ranks were timed"

@@ -42,7 +42,7 @@ for recipe in "${co_sharded[@]}"; do
     n=2
     [ "$recipe" != 2d ] || n=4
     expect 0 pin "$step" -r "$recipe" -n $n --co-shard 2 -o plan.json
-    says_like "^  shards +2, of what megatron splits"
+    says_like "^  co-shard +2, of what megatron splits"
     expect 0 verify --plan plan.json --steps 3
 done
 expect 0 pin "$step" -r dp -n 2 --co-shard sequence:2 --recompute layer:2 -o plan.json --json
@@ -92,11 +92,11 @@ grep -q "in micro-batches" err && fail "turns are said to have been tried"
 # Heads and features in turns: where nothing else may be done, as asked, and refused.
 shards=$(memory shards.json)
 expect 0 plan "$step" -c 1x1xCPU --memory $shards --recompute none --micro-batches 1 -o fits.json
-says_like "^  shards +2, of what megatron splits"
+says_like "^  co-shard +2, of what megatron splits"
 [ "$(memory fits.json)" -le "$shards" ] || fail "a plan with heads in turns that should fit takes more"
 expect 0 verify --plan fits.json --steps 2
 expect 0 plan "$step" -c 1x2xCPU --co-shard sequence:2
-says_like "^  shards +2, of what sequence splits"
+says_like "^  co-shard +2, of what sequence splits"
 expect 2 plan "$step" -c 1x2xCPU --co-shard foo:2
 warns '"foo" is no recipe of one axis'
 expect 1 plan "$step" -c 1x2xCPU --co-shard 7
@@ -105,7 +105,7 @@ for wrong in 0 x : :2 megatron: megatron:auto 2@ @layer_0; do
 done
 expect 2 pin "$step" -r dp -n 2 --co-shard auto
 expect 0 plan "$step" -c 1x2xCPU --co-shard 2 --micro-batches 2 -o both.json
-says_like "^  shards +2"
+says_like "^  co-shard +2"
 says_like "^  micro-batches +2"
 expect 0 verify --plan both.json --steps 2
 expect 1 plan "$step" -c 1x1xCPU --memory 1K

@@ -39,7 +39,7 @@ static sf_share partial(sf_monoid monoid)
     return (sf_share){.kind = SF_PARTIAL, .monoid = monoid};
 }
 
-/* Writes the way as "scatter data [S(0), S(1)]; exchange model [S(0), S(0)]". */
+/* Writes the way as "reduce_scatter data [S(0), S(1)]; all_to_all model [S(0), S(0)]". */
 static void print_path(const sf_path *path, const sf_mesh *mesh, const sf_type *type, sf_buf *out)
 {
     for (int i = 0; i < path->count; i++) {
@@ -63,50 +63,50 @@ typedef struct example {
 
 static const example examples[] = {
     {"a=4", 2, {8, 8}, "[S(0)]", "[S(0)]", "", 0},
-    {"a=4", 2, {8, 8}, "[S(0)]", "[S(1)]", "exchange a [S(1)]", 48},
-    {"a=4", 2, {8, 8}, "[P(+)]", "[R]", "reduce a [R]", 384},
-    {"a=4", 2, {8, 8}, "[P(max)]", "[R]", "reduce a [R]", 384},
-    {"a=4", 2, {8, 8}, "[P(+)]", "[S(1)]", "scatter a [S(1)]", 192},
+    {"a=4", 2, {8, 8}, "[S(0)]", "[S(1)]", "all_to_all a [S(1)]", 48},
+    {"a=4", 2, {8, 8}, "[P(+)]", "[R]", "all_reduce a [R]", 384},
+    {"a=4", 2, {8, 8}, "[P(max)]", "[R]", "all_reduce a [R]", 384},
+    {"a=4", 2, {8, 8}, "[P(+)]", "[S(1)]", "reduce_scatter a [S(1)]", 192},
     {"a=4", 2, {8, 8}, "[R]", "[S(0)]", "slice a [S(0)]", 0},
     {"a=4", 2, {8, 8}, "[R]", "[P(+)]", "mask a [P(+)]", 0},
-    {"a=4", 2, {8, 8}, "[S(0)]", "[R]", "gather a [R]", 192},
-    {"a=4", 2, {8, 8}, "[S(0)]", "[P(+)]", "gather a [R]; mask a [P(+)]", 192},
-    {"a=4", 2, {8, 8}, "[P(+)]", "[P(max)]", "reduce a [R]; mask a [P(max)]", 384},
+    {"a=4", 2, {8, 8}, "[S(0)]", "[R]", "all_gather a [R]", 192},
+    {"a=4", 2, {8, 8}, "[S(0)]", "[P(+)]", "all_gather a [R]; mask a [P(+)]", 192},
+    {"a=4", 2, {8, 8}, "[P(+)]", "[P(max)]", "all_reduce a [R]; mask a [P(max)]", 384},
     /* Overlapping digits cannot be exchanged; another dimension helps. */
-    {"a=4", 2, {8, 8}, "[S(0)]", "[S(0,4)]", "exchange a [S(1)]; exchange a [S(0,4)]", 96},
-    {"a=4", 1, {8}, "[S(0)]", "[S(0,4)]", "gather a [R]; slice a [S(0,4)]", 24},
-    {"a=4", 1, {16}, "[S(0)]", "[S(0,4)]", "exchange a [S(0,4)]", 12},
-    {"a=8", 3, {8, 8, 8}, "[P(+)]", "[R]", "reduce a [R]", 3584},
+    {"a=4", 2, {8, 8}, "[S(0)]", "[S(0,4)]", "all_to_all a [S(1)]; all_to_all a [S(0,4)]", 96},
+    {"a=4", 1, {8}, "[S(0)]", "[S(0,4)]", "all_gather a [R]; slice a [S(0,4)]", 24},
+    {"a=4", 1, {16}, "[S(0)]", "[S(0,4)]", "all_to_all a [S(0,4)]", 12},
+    {"a=8", 3, {8, 8, 8}, "[P(+)]", "[R]", "all_reduce a [R]", 3584},
     {"a=8", 3, {8, 8, 8}, "[R]", "[S(0)]", "slice a [S(0)]", 0},
     /* Reduced over one axis only, in the groups that share a part. */
-    {"a=4,b=2", 3, {8, 8, 8}, "[P(+), S(2)]", "[R, S(2)]", "reduce a [R, S(2)]", 1536},
+    {"a=4,b=2", 3, {8, 8, 8}, "[P(+), S(2)]", "[R, S(2)]", "all_reduce a [R, S(2)]", 1536},
     {"a=2,b=2",
      2,
      {8, 8},
      "[P(+), S(1)]",
      "[S(0), S(0)]",
-     "scatter a [S(0), S(1)]; exchange b [S(0), S(0)]",
+     "reduce_scatter a [S(0), S(1)]; all_to_all b [S(0), S(0)]",
      96},
     {"a=2,b=2",
      2,
      {8, 8},
      "[P(+), S(0)]",
      "[S(0), R]",
-     "scatter a [S(0,4), S(0,8)]; gather b [S(0,4), R]; exchange a [S(0), R]",
+     "reduce_scatter a [S(0,4), S(0,8)]; all_gather b [S(0,4), R]; all_to_all a [S(0), R]",
      192},
-    {"a=2,b=2", 2, {8, 8}, "[P(+), P(+)]", "[R, R]", "reduce a b [R, R]", 384},
-    {"a=2,b=2", 2, {8, 8}, "[P(+), P(+)]", "[S(0), S(1)]", "scatter a b [S(0), S(1)]", 192},
-    {"a=2,b=2", 2, {8, 8}, "[S(0), S(0)]", "[R, R]", "gather a b [R, R]", 192},
+    {"a=2,b=2", 2, {8, 8}, "[P(+), P(+)]", "[R, R]", "all_reduce a b [R, R]", 384},
+    {"a=2,b=2", 2, {8, 8}, "[P(+), P(+)]", "[S(0), S(1)]", "reduce_scatter a b [S(0), S(1)]", 192},
+    {"a=2,b=2", 2, {8, 8}, "[S(0), S(0)]", "[R, R]", "all_gather a b [R, R]", 192},
     {"a=2,b=2", 2, {8, 8}, "[R, R]", "[S(0), S(1)]", "slice a [S(0), R]; slice b [S(0), S(1)]", 0},
-    {"a=2,b=2", 2, {8, 8}, "[S(0), S(1)]", "[S(1), S(0)]", "swap a b [S(1), S(0)]", 64},
-    {"a=2,b=2", 2, {8, 8}, "[S(0), R]", "[R, S(0)]", "swap a b [R, S(0)]", 128},
+    {"a=2,b=2", 2, {8, 8}, "[S(0), S(1)]", "[S(1), S(0)]", "permute a b [S(1), S(0)]", 64},
+    {"a=2,b=2", 2, {8, 8}, "[S(0), R]", "[R, S(0)]", "permute a b [R, S(0)]", 128},
     {"a=2,b=2", 2, {8, 8}, "[S(0), R]", "[S(0), S(1)]", "slice b [S(0), S(1)]", 0},
     {"a=2,b=2",
      2,
      {8, 8},
      "[P(+), R]",
      "[R, S(0)]",
-     "slice b [P(+), S(0)]; reduce a [R, S(0)]",
+     "slice b [P(+), S(0)]; all_reduce a [R, S(0)]",
      128},
 };
 

@@ -249,6 +249,9 @@ sf_status sf_plan_refuse_step(sf_str text, const char *file, sf_diag *diag)
             return sf_hint(diag, "sheaf plan STEP --cluster CLUSTER -o PLAN makes a plan of it; "
                                  "sheaf pin STEP --mesh all=1 -o PLAN one that does not split it");
         }
+    if (text.length == 0 || *text.at != '{')
+        return sf_fail(diag, SF_EINPUT, (sf_loc){.file = file},
+                       "this is no plan: sheaf plan and sheaf pin write plans, with -o");
     return SF_OK;
 }
 

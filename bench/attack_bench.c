@@ -591,36 +591,101 @@ static bool take_share(const char *layout, int index, char out[TEXT])
     return false;
 }
 
-/* Pins of all arguments along an axis: one for each name without its digits where these agree. */
+/* A name and its share along an axis, the digits of the name hidden. */
+typedef struct named_share {
+    const char *name;
+    char pattern[TEXT], share[32];
+    bool agrees, is_first; /* all of this pattern have the share; it is the first of them */
+} named_share;
+
+static int by_pattern(const void *x, const void *y)
+{
+    const named_share *a = x, *b = y;
+    int order = strcmp(a->pattern, b->pattern);
+    return order ? order : strcmp(a->name, b->name);
+}
+
+/* Whether all of a pattern agree, once they are sorted. */
+static void compare_shares(named_share *shares, size_t count)
+{
+    qsort(shares, count, sizeof *shares, by_pattern);
+    for (size_t first = 0, end; first < count; first = end) {
+        bool agrees = true;
+        for (end = first; end < count && strcmp(shares[end].pattern, shares[first].pattern) == 0;
+             end++)
+            agrees = agrees && strcmp(shares[end].share, shares[first].share) == 0;
+        for (size_t i = first; i < end; i++)
+            shares[i].agrees = agrees, shares[i].is_first = i == first;
+    }
+}
+
+static named_share name_share(const char *name, const char *layout, int along)
+{
+    named_share s = {.name = name};
+    char share[TEXT];
+    if (hide_digits(name, s.pattern) && take_share(layout, along, share) &&
+        strlen(share) < sizeof s.share)
+        memcpy(s.share, share, strlen(share) + 1);
+    return s;
+}
+
+/* Pins of all arguments along an axis: one for each pattern where its arguments agree. */
 static void pin_arguments(attack *a, const sf_plan *plan, int along, const char **names)
 {
-    uint32_t count = a->graph->top->narguments;
-    char(*patterns)[TEXT] = calloc(count, TEXT), (*shares)[TEXT] = calloc(count, TEXT);
-    if (!patterns || !shares)
+    size_t count = a->graph->top->narguments;
+    named_share *shares = calloc(count + 1, sizeof *shares);
+    char layout[SF_LAYOUT_TEXT], text[2 * TEXT];
+    if (!shares)
         exit(2);
-    for (uint32_t i = 0; i < count; i++) {
-        char layout[SF_LAYOUT_TEXT];
-        if (!hide_digits(names[i], patterns[i]) ||
-            !sf_plan_argument_layout(plan, a->graph, (int)i, layout) ||
-            !take_share(layout, along, shares[i]))
-            *shares[i] = '\0';
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        bool agree = true, first = true;
-        char text[2 * TEXT + 2 * AXIS];
-        for (uint32_t k = 0; k < count; k++)
-            if (strcmp(patterns[i], patterns[k]) == 0) {
-                agree = agree && strcmp(shares[i], shares[k]) == 0;
-                first = first && k >= i;
-            }
-        if (!*shares[i] || (agree && !first))
-            continue;
-        snprintf(text, sizeof text, "/%s=%s@%s", agree ? patterns[i] : names[i], shares[i],
-                 plan->mesh.axes[along].name);
-        add_text(&a->own, text);
-    }
-    free(patterns);
+    for (size_t i = 0; i < count; i++)
+        if (sf_plan_argument_layout(plan, a->graph, (int)i, layout))
+            shares[i] = name_share(names[i], layout, along);
+    compare_shares(shares, count);
+    for (size_t i = 0; i < count; i++)
+        if (*shares[i].share && (!shares[i].agrees || shares[i].is_first)) {
+            snprintf(text, sizeof text, "/%s=%s@%s",
+                     shares[i].agrees ? shares[i].pattern : shares[i].name, shares[i].share,
+                     plan->mesh.axes[along].name);
+            add_text(&a->own, text);
+        }
     free(shares);
+}
+
+/* Pins of the scopes in which all that the forward pass computes has one share. */
+static void pin_scopes(attack *a, const sf_plan *plan, int along)
+{
+    sf_arena arena = {0};
+    sf_names names = sf_names_of(a->graph, &arena);
+    const sf_block *top = a->graph->top;
+    size_t count = 0;
+    named_share *shares = calloc(top->nnodes + 1, sizeof *shares);
+    char text[2 * TEXT];
+    if (!shares)
+        exit(2);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = a->graph->nodes[top->nodes[i]];
+        sf_buf layout = {0};
+        if (node->phase != SF_FORWARD || node->nresults == 0 || !plan->nodes[node->id] ||
+            !names.is_scope[node->result] || !*names.values[node->result])
+            continue;
+        const sf_type *type = sf_type_of(a->graph, node->result);
+        if (type->rank == 0)
+            continue;
+        sf_layout_print(&plan->nodes[node->id][node->noperands], &plan->mesh, type->rank,
+                        type->dims, &layout);
+        shares[count++] = name_share(names.values[node->result], layout.text, along);
+        sf_buf_free(&layout);
+    }
+    compare_shares(shares, count);
+    for (size_t i = 0; i < count; i++)
+        if (shares[i].agrees && shares[i].is_first &&
+            (*shares[i].share == 'R' || *shares[i].share == 'S')) {
+            snprintf(text, sizeof text, "/%s=%s@%s", shares[i].pattern, shares[i].share,
+                     plan->mesh.axes[along].name);
+            add_text(&a->own, text);
+        }
+    free(shares);
+    sf_arena_free(&arena);
 }
 
 /* The specification of the plan, as near as it can be said: its recipe, or pins of all arguments. */
@@ -637,6 +702,10 @@ static void take_planned(attack *a, const sf_plan *plan)
         t->axes[i].size = plan->mesh.axes[i].size;
         if (!sf_plan_pipes(plan, i))
             pin_arguments(a, plan, i, names);
+    }
+    for (int i = 0; i < plan->mesh.naxes; i++) {
+        if (!sf_plan_pipes(plan, i))
+            pin_scopes(a, plan, i);
     }
     if (plan->pipeline && *plan->pipeline->name)
         snprintf(t->genes[SCHEDULE], TEXT, "%s", plan->pipeline->name);

@@ -1,10 +1,12 @@
 /* Tries to beat the planner by hand: attack_bench [-e EVALUATIONS] [-t SECONDS] [-s SEED] [-m GIB | -f SHARE] [-j] CLUSTER STEP.
  *
  * A plan by hand is a specification: mesh, recipe, pins, stages, schedule, micro-batches, recompute, co-shard, state, passes,
- * kernels. The attacker begins with the specification of the returned plan, whose layouts are pins, and with every recipe. Then it
- * draws specifications, and changes the best that it has seen; each is made by sf_pin_step and simulated as the planner's plan
- * is. It knows nothing of the search. With -f there is so large a share of the memory that a plan takes where there is enough. At the end it puts every part of the best specification back to what the planner chose:
- * parts without which the gain is gone are its causes.
+ * kernels. The attacker begins with the returned plan under other passes, with the specification of that plan, whose layouts are
+ * pins, and with every recipe. Then it draws specifications, and changes the best that it has seen; each is made by sf_pin_step
+ * and simulated as the planner's plan is. It knows nothing of the search. At the end it puts every part of the best
+ * specification back to what the planner chose: parts without which the gain is gone are its causes.
+ *
+ * With -f, a rank has that share of the memory that the plan without a limit takes.
  *
  * Prints a row: step, cluster, the planner's step time and processor seconds, the attacker's best, by how much that is faster,
  * and the causes; then the command that makes the best plan. With -j it prints one object of JSON in one line. Exits with 1 where
@@ -62,7 +64,8 @@ typedef struct attempt {
     int naxes;
     axis axes[SF_MAX_AXES];
     char recipe[TEXT];
-    bool own; /* it has the layouts of the returned plan */
+    bool own;   /* it has the layouts of the returned plan, as pins */
+    bool exact; /* it is the returned plan, with other passes */
     int npins;
     char pins[MOST_PINS][TEXT];
     int ncuts; /* scopes that begin stages, by their number; 0: stages are a count */
@@ -81,6 +84,7 @@ typedef struct texts {
 typedef struct attack {
     const sf_graph *graph;
     const sf_cluster *cluster;
+    const sf_plan *plan; /* that the planner returned */
     int ranks;
     int64_t memory;
     uint64_t random;
@@ -268,6 +272,10 @@ static sf_status price(const attack *a, sf_plan *plan, sf_diag *diag, sf_price *
 /* With passes, which go by the costs of the cluster. */
 static sf_status make_plan(const attack *a, const attempt *t, sf_diag *diag, sf_plan **out)
 {
+    if (t->exact) {
+        *out = sf_plan_copy(a->plan, a->graph);
+        return sf_plan_use_passes(*out, t->genes[PASSES], a->cluster, a->memory, diag);
+    }
     char mesh[TEXT];
     sf_buf stages = {0};
     int npins = t->npins + (t->own ? a->own.count : 0);
@@ -468,6 +476,7 @@ static void move_cut(attack *a, attempt *t)
 
 static void change(attack *a, attempt *t)
 {
+    t->exact = false;
     static const char *const more_axes[] = {SF_PIPE_AXIS, SF_PIPE_AXIS, SF_UNUSED_AXIS, "data",
                                             "model"};
     switch (draw(a, 16)) {
@@ -509,7 +518,10 @@ static uint64_t hash_attempt(const attempt *t)
     uint64_t hash = 1469598103934665603u;
     char mesh[TEXT];
     write_mesh(t, mesh);
-    const char *parts[3 + MOST_PINS + GENES] = {mesh, t->recipe, t->own ? "own" : ""};
+    const char *parts[3 + MOST_PINS + GENES] = {mesh, t->recipe,
+                                                t->exact ? "exact"
+                                                : t->own ? "own"
+                                                         : ""};
     for (int i = 0; i < GENES; i++)
         parts[3 + i] = t->genes[i];
     for (int i = 0; i < MOST_PINS; i++)
@@ -725,6 +737,13 @@ static void take_planned(attack *a, const sf_plan *plan)
     t->seconds = HUGE_VAL;
     if (try_attempt(a, t) && is_new(a, t))
         keep(a, t);
+    for (int i = 1; choices[PASSES][i]; i++) {
+        attempt other = *t;
+        other.exact = true;
+        snprintf(other.genes[PASSES], TEXT, "%s", choices[PASSES][i]);
+        if (try_attempt(a, &other) && is_new(a, &other))
+            keep(a, &other);
+    }
     sf_arena_free(&arena);
 }
 
@@ -802,6 +821,14 @@ static void write_command(const attack *a, const attempt *t, const char *step, c
 {
     char mesh[TEXT];
     sf_buf stages = {0};
+    if (t->exact) {
+        sf_buf_printf(out, "sheaf plan %s -c %s --margin 0", step, cluster);
+        if (a->memory)
+            sf_buf_printf(out, " -m %lld", (long long)a->memory);
+        sf_buf_printf(out, " -o plan.json; sheaf sim plan.json -c %s --passes %s", cluster,
+                      t->genes[PASSES]);
+        return;
+    }
     write_mesh(t, mesh);
     write_stages(a, t, &stages);
     sf_buf_printf(out, "sheaf pin %s -c %s --mesh %s", step, cluster, mesh);
@@ -921,6 +948,7 @@ int main(int argc, char **argv)
         return fail(diag);
     double planned = plan ? plan->predicted->seconds : HUGE_VAL;
     a.planned.seconds = HUGE_VAL;
+    a.plan = plan;
     if (plan)
         take_planned(&a, plan);
     run_attack(&a, evaluations, seconds);

@@ -726,10 +726,9 @@ static void take_planned(attack *a, const sf_plan *plan)
                  (int)plan->pipeline->stages.count / plan->mesh.axes[plan->pipeline->axis].size);
     if (plan->micro_batches > 1)
         snprintf(t->genes[MICRO], TEXT, "%d", plan->micro_batches);
-    if (plan->recompute && *plan->recompute)
-        snprintf(t->genes[RECOMPUTE], TEXT, "%s", plan->recompute);
-    else
-        snprintf(t->genes[RECOMPUTE], TEXT, "none");
+    bool is_open = strcmp(plan->recompute, "auto") == 0; /* a choice that only a search makes */
+    if (!is_open)
+        snprintf(t->genes[RECOMPUTE], TEXT, "%s", *plan->recompute ? plan->recompute : "none");
     if (plan->nco_shards == 1 && *plan->co_shards->by != '#')
         snprintf(t->genes[CHUNKS], TEXT, "%s:%d", plan->co_shards->by, plan->co_shards->chunks);
     if (plan->passes.list && *plan->passes.list)
@@ -737,6 +736,12 @@ static void take_planned(attack *a, const sf_plan *plan)
     t->seconds = HUGE_VAL;
     if (try_attempt(a, t) && is_new(a, t))
         keep(a, t);
+    for (int i = 1; is_open && choices[RECOMPUTE][i]; i++) {
+        attempt other = *t;
+        snprintf(other.genes[RECOMPUTE], TEXT, "%s", choices[RECOMPUTE][i]);
+        if (try_attempt(a, &other) && is_new(a, &other))
+            keep(a, &other);
+    }
     for (int i = 1; choices[PASSES][i]; i++) {
         attempt other = *t;
         other.exact = true;
@@ -801,6 +806,10 @@ static void find_causes(attack *a, double planned, char out[TEXT])
     attempt t = a->planned;
     memcpy(t.genes, best->genes, sizeof t.genes);
     *out = '\0';
+    if (best->exact) {
+        add_cause(out, gene_names[PASSES]);
+        return;
+    }
     if (is_needed(a, t, planned))
         compare_space(best, &a->planned, out);
     for (int g = 0; g < GENES; g++) {

@@ -50,9 +50,16 @@ results: all
 	bench/results $(RESULTS)
 
 # Plans the large steps on three clusters with loose and tight memory, and fails where the search missed a plan:
-# SWEEP="-O2 gpt-350m" for less.
+# SWEEP="-O2 gpt-350m" for less. Then compares plans of random steps, of which one must not be slower than the other:
+# PROPERTIES="--seed 1" for less; that needs JAX.
 sweep: all
 	bench/plan_sweep $(SWEEP)
+	bench/plan_properties $(PROPERTIES)
+
+# Tries to beat the planner by hand on random steps and clusters: ATTACK="--seed 1-2" for less. Needs JAX.
+attack: all
+	cmake --build build --target attack_bench
+	bench/attack $(ATTACK)
 
 # Plans with micro-batches, stages and sharded state on all small steps, each made and verified: VERIFY="--mpi gpt-micro" for MPI, or less.
 verify-sweep: all
@@ -87,4 +94,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep verify-sweep alarms zoo docs install fuzz format clean
+.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep attack verify-sweep alarms zoo docs install fuzz format clean

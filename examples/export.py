@@ -206,13 +206,9 @@ def export(step, arguments, name, batches=None, steps=3, state=None):
     if any(entry["role"] == "param" for entry in entries):  # else sheaf finds out which they are
         written.append(f"{name}.json")
         with open(written[-1], "w", encoding="utf-8") as file:
-<<<<<<< HEAD
-            outputs = f', "outputs": {made.outputs()}' if state is not None else ""
-            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{outputs}}}\n")
-=======
             loss = "" if made.loss is None else f', "loss": {made.loss}'
-            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{loss}}}\n")
->>>>>>> 447130fcd09b21635afcf9e620952714908249f5
+            outputs = f', "outputs": {made.outputs()}' if state is not None else ""
+            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{loss}{outputs}}}\n")
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for _, _, leaf in made.leaves()):
         written.append(f"{name}.io.safetensors")
         write_safetensors(written[-1], made.values(batches or [{}] * steps))

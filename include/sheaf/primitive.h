@@ -114,7 +114,7 @@ typedef struct sf_op_view {
 } sf_op_view;
 
 /* The same by a function that is called for each op: the ops for which it returns true and that are
- * connected are one subgraph. */
+ * connected are one subgraph. The function does not change the list: that is SF_EUSAGE, and sf_primitives_free does nothing. */
 typedef bool sf_take_op(void *context, const sf_op_view *op);
 SF_API sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_take_op *take,
                                           void *context, sf_diag *diag, int *first, int *count);

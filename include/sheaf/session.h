@@ -6,7 +6,8 @@
  * Results of a step that become arguments of the next step replace them.
  *
  * The ranks of a plan are threads of this process or, under mpirun, processes: then all of them make the same calls in
- * the same order, with the same data. A session is used by one thread at a time.
+ * the same order, with the same data. A session is used by one thread at a time, and its listener makes no calls with it:
+ * they are SF_EUSAGE, and sf_session_close then does nothing.
  *
  * A call that fails leaves the session as it was, unless its message says otherwise. If ranks
  * failed while they waited for each other, or memory ran out in a step, the session can only be

@@ -29,6 +29,7 @@ struct sf_session {
     member *members;
     bool has_results; /* the last step went well */
     bool failed;
+    atomic_bool busy; /* in a call: its listener, or another thread, makes none */
 };
 
 /* The work of members, each by itself or together. */
@@ -80,12 +81,24 @@ static sf_status work_rank(void *context, sf_comm *comm, sf_diag *diag)
     return guard_part(t, member_of(t->session, comm), diag);
 }
 
-static sf_status check_usable(const sf_session *session, sf_diag *diag)
+/* After SF_OK, the call ends with leave_session. */
+static sf_status enter_session(sf_session *session, sf_diag *diag)
 {
+    if (atomic_exchange(&session->busy, true))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "the session is in another call: its listener, and other threads, make none "
+                       "before that returns");
     if (!session->failed)
         return SF_OK;
+    atomic_store(&session->busy, false);
     return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                    "the session has failed before, and can only be closed");
+}
+
+static sf_status leave_session(sf_session *session, sf_status status)
+{
+    atomic_store(&session->busy, false);
+    return status;
 }
 
 /* All members, at the same time: they wait for each other. */
@@ -96,28 +109,29 @@ static sf_status run_together(sf_session *session, task *t, sf_diag *diag)
                       .work = work_rank,
                       .context = t,
                       .settled = &t->settled};
-    SF_TRY(check_usable(session, diag));
+    SF_TRY(enter_session(session, diag));
     t->session = session;
     bool split = session->ends.count > 0;
     sf_status status = split ? sf_world_run_on(&world, &session->ends, diag)
                              : guard_part(t, &session->members[0], diag);
     if (status != SF_OK && split && !atomic_load(&t->settled))
         session->failed = true;
-    return status;
+    return leave_session(session, status);
 }
 
 /* One member after the other, on the thread of the caller; those of other processes may be waited for. */
 static sf_status run_singly(sf_session *session, task *t, sf_diag *diag)
 {
-    sf_status status = check_usable(session, diag);
+    sf_status status = SF_OK;
+    SF_TRY(enter_session(session, diag));
     t->session = session;
     for (int i = 0; i < session->nmembers && status == SF_OK; i++)
         status = guard_part(t, &session->members[i], diag);
-    if (status == SF_OK || session->failed || session->ends.count == 0)
-        return status;
-    session->failed = true;
-    sf_comm_abort(session->ends.comms[0], sf_status_name(status));
-    return status;
+    if (status != SF_OK && session->ends.count > 0) {
+        session->failed = true;
+        sf_comm_abort(session->ends.comms[0], sf_status_name(status));
+    }
+    return leave_session(session, status);
 }
 
 /* A status that all ranks share, unless it is SF_EPEER. */
@@ -207,7 +221,7 @@ sf_status sf_session_open(const sf_graph *graph, const sf_session_options *optio
 
 void sf_session_close(sf_session *session)
 {
-    if (!session)
+    if (!session || atomic_load(&session->busy))
         return;
     for (int i = 0; session->members && i < session->nmembers; i++) {
         member *m = &session->members[i];
@@ -427,12 +441,11 @@ static sf_status move_shard(sf_session *session, subject about, int rank, task *
                        "rank %d has %" PRId64 " bytes of %s %d, '%s', and %zu were given", rank,
                        bytes, about.is_result ? "result" : "argument", about.index, about.name,
                        t->bytes);
-    SF_TRY(check_usable(session, diag));
-    if (bytes == 0)
-        return SF_OK;
+    SF_TRY(enter_session(session, diag));
     t->session = session;
     t->index = (uint32_t)about.index;
-    return guard_part(t, member_of_rank(session, rank), diag);
+    sf_status status = bytes > 0 ? guard_part(t, member_of_rank(session, rank), diag) : SF_OK;
+    return leave_session(session, status);
 }
 
 sf_status sf_session_write_shard(sf_session *session, int argument, int rank, const void *data,

@@ -19,7 +19,8 @@ void sf_script_note_line(sf_script *script, lua_State *L)
 {
     lua_Debug at;
     for (int level = 0; lua_getstack(L, level, &at); level++)
-        if (lua_getinfo(L, "Sl", &at) && at.currentline > 0) {
+        if (lua_getinfo(L, "Sl", &at) && at.currentline > 0 &&
+            strcmp(at.source, "=" SF_SCRIPT_PRELUDE) != 0) {
             script->line = at.currentline;
             snprintf(script->file, sizeof script->file, "%s",
                      *at.source == '@' ? at.source + 1 : at.short_src);

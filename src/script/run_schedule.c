@@ -25,6 +25,10 @@ static const char *cut_place(sf_script *script, const char *text)
 {
     char prefix[LUA_IDSIZE + 2];
     int line, end = 0;
+    while (sscanf(text, SF_SCRIPT_PRELUDE ":%d: %n", &line, &end) == 1 && end > 0) { /* our lines */
+        text += end;
+        end = 0;
+    }
     snprintf(prefix, sizeof prefix, "%s:", script->path);
     size_t length = strlen(prefix);
     if (strncmp(text, prefix, length) != 0 || sscanf(text + length, "%d: %n", &line, &end) != 1 ||

@@ -212,15 +212,17 @@ static void check_options(lua_State *L, int at, const char *const *known)
     if (lua_isnil(L, at))
         return;
     luaL_checktype(L, at, LUA_TTABLE);
-    lua_pushnil(L);
-    for (; lua_next(L, at) != 0; lua_pop(L, 1)) {
-        bool found = false;
-        for (int k = 0; known[k] && lua_type(L, -2) == LUA_TSTRING; k++)
-            found = found || strcmp(known[k], lua_tostring(L, -2)) == 0;
+    int count = sf_script_push_keys(L, at), keys = lua_gettop(L);
+    for (int i = 1; i <= count; i++) {
+        bool is_text = lua_rawgeti(L, keys, i) == LUA_TSTRING, found = false;
+        for (int k = 0; known[k] && is_text; k++)
+            found = found || strcmp(known[k], lua_tostring(L, -1)) == 0;
         if (!found)
             luaL_error(L, "there is no option \"%s\"",
-                       lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "of that kind");
+                       is_text ? lua_tostring(L, -1) : "of that kind");
+        lua_pop(L, 1);
     }
+    lua_pop(L, 1);
 }
 
 /* A text among the options, or NULL; it stays on the stack. */

@@ -189,6 +189,8 @@ static int annotate(lua_State *L)
 {
     sf_primitive said = {
         .size = sizeof said, .kind = SF_PRIMITIVE_ANNOTATE, .name = luaL_checkstring(L, 2)};
+    luaL_argcheck(L, lua_isstring(L, 3) || lua_isboolean(L, 3), 3,
+                  "a text, a number or a truth value is kept");
     said.value = sf_script_push_text(L, 3, NULL);
     said.module = check_module(L);
     return sf_script_apply(L, &said, 1);

@@ -111,12 +111,12 @@ static void take_attr(lua_State *L, const char *name, sf_sketch_attr *out)
 static void take_told(lua_State *L, int at, told *out)
 {
     luaL_checkstack(L, 4 * MOST_ATTRS, NULL);
-    lua_pushnil(L);
-    while (lua_next(L, at) != 0) {
-        int key = lua_gettop(L) - 1;
-        if (lua_type(L, key) != LUA_TSTRING)
+    int count = sf_script_push_keys(L, at), keys = lua_gettop(L);
+    for (int i = 1; i <= count; i++) { /* values stay on the stack */
+        if (lua_rawgeti(L, keys, i) != LUA_TSTRING)
             luaL_error(L, "attributes go by their names");
-        const char *name = lua_tostring(L, key);
+        const char *name = lua_tostring(L, -1);
+        lua_getfield(L, at, name);
         if (strcmp(name, "shape") == 0) {
             luaL_checktype(L, -1, LUA_TTABLE);
             out->dims = push_numbers(L, lua_gettop(L), &out->rank);
@@ -129,14 +129,7 @@ static void take_told(lua_State *L, int at, told *out)
             out->each[out->nattrs] = &out->attrs[out->nattrs];
             out->nattrs++;
         }
-        lua_pushvalue(L, key); /* values stay below; the walk goes on from a copy of the key */
     }
-    for (int i = 1; i < out->nattrs; i++) /* they come in any order */
-        for (int k = i; k > 0 && strcmp(out->each[k]->name, out->each[k - 1]->name) < 0; k--) {
-            const sf_sketch_attr *other = out->each[k];
-            out->each[k] = out->each[k - 1];
-            out->each[k - 1] = other;
-        }
 }
 
 /* op.slice(x, {start_indices = {0}, limit_indices = {4}}) */
@@ -251,7 +244,7 @@ void sf_script_open_sketches(lua_State *L)
     sf_script_push_kind(L, SKETCH_KIND, sketch_methods);
     sf_script_push_kind(L, TRACED_KIND, traced_methods);
     lua_pop(L, 2);
-    if (luaL_loadbufferx(L, prelude, sizeof prelude - 1, "=op", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, prelude, sizeof prelude - 1, "=" SF_SCRIPT_PRELUDE, "t") != LUA_OK)
         lua_error(L);
     lua_newtable(L);
     lua_newtable(L);

@@ -23,6 +23,9 @@
 #include "base/str.h"
 #include "sheaf/script.h"
 
+/* The name of the part of `op` that is written in Lua: its lines are not shown. */
+#define SF_SCRIPT_PRELUDE "op"
+
 typedef struct sf_script {
     lua_State *lua; /* NULL until it is there */
     sf_script_options options;
@@ -76,6 +79,10 @@ void sf_script_guard_strings(lua_State *L);
 /* values.c: functions whose results must not depend on addresses. The text of a value has none. */
 void sf_script_open_values(lua_State *L);
 const char *sf_script_push_text(lua_State *L, int at, size_t *length);
+
+/* Pushes a list of the keys of the table at `at`, in the order of `pairs`, and returns their number. Nothing that a script can see
+ * depends on lua_next. */
+int sf_script_push_keys(lua_State *L, int at);
 
 /* script_schedule.c: the table `sheaf`. */
 void sf_script_open_sheaf(lua_State *L);

@@ -145,11 +145,9 @@ static void take_key(lua_State *L, int at, key *out)
     } else if (type == LUA_TBOOLEAN) {
         out->kind = TRUTH;
         out->integer = lua_toboolean(L, at);
-    } else {
-        luaL_error(L,
-                   "a key that is a %s: a schedule walks tables whose keys are numbers, texts "
-                   "or truth values, which have an order",
-                   lua_typename(L, type));
+    } else { /* which of several kinds comes first depends on addresses */
+        luaL_error(L, "a key that is no number, text or truth value: a schedule walks tables whose "
+                      "keys have an order");
     }
 }
 
@@ -218,32 +216,41 @@ static int walk_on(lua_State *L)
     return lua_gettop(L);
 }
 
-static int pairs(lua_State *L)
+int sf_script_push_keys(lua_State *L, int at)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
     int count = 0;
-    lua_newtable(L); /* at 2: the keys as they come */
-    for (lua_pushnil(L); lua_next(L, 1) != 0;) {
+    lua_newtable(L); /* the keys as they come */
+    int found = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, at) != 0;) {
         lua_pop(L, 1);
-        luaL_argcheck(L, count < 1 << 24, 1, "too many keys");
+        luaL_argcheck(L, count < 1 << 24, at, "too many keys");
         lua_pushvalue(L, -1);
-        lua_rawseti(L, 2, ++count);
+        lua_rawseti(L, found, ++count);
     }
     key *keys = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *keys, 0);
     for (int i = 0; i < count; i++) {
-        lua_rawgeti(L, 2, i + 1);
+        lua_rawgeti(L, found, i + 1);
         take_key(L, -1, &keys[i]);
         lua_pop(L, 1);
     }
     int *order = push_order(L, count);
     merge_sort(order, order + count, count, is_before, keys);
-    lua_pushvalue(L, 1);
     lua_createtable(L, count, 0);
     for (int i = 0; i < count; i++) {
-        lua_rawgeti(L, 2, order[i]);
+        lua_rawgeti(L, found, order[i]);
         lua_rawseti(L, -2, i + 1);
     }
+    lua_replace(L, found);
+    lua_settop(L, found);
+    return count;
+}
+
+static int pairs(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    lua_pushvalue(L, 1);
+    sf_script_push_keys(L, 1);
     lua_pushinteger(L, 0);
     lua_pushcclosure(L, walk_on, 3);
     lua_pushvalue(L, 1);

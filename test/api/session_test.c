@@ -316,6 +316,45 @@ static void test_listener(void **state)
     sf_plan_free(plan);
 }
 
+/* Calls that a listener makes with its session. */
+static bool call_back(void *context, const sf_event *event)
+{
+    sf_session *session = *(sf_session **)context;
+    void *data = malloc(bytes_of(0));
+    int rank = sf_session_rank(session, 0);
+    assert_int_equal(event->kind, SF_EVENT_STEP);
+    assert_int_equal(sf_session_run(session, 1, NULL, NULL), SF_EUSAGE);
+    assert_int_equal(sf_session_read(session, 0, data, bytes_of(0), NULL), SF_EUSAGE);
+    assert_int_equal(sf_session_init(session, NULL, 1, NULL), SF_EUSAGE);
+    assert_int_equal(sf_session_save(session, folder, 0, NULL), SF_EUSAGE);
+    assert_int_equal(sf_session_load(session, folder, NULL), SF_EUSAGE);
+    int64_t bytes = sf_session_shard_bytes(session, 0, rank);
+    assert_int_equal(sf_session_read_shard(session, 0, rank, data, (size_t)bytes, NULL), SF_EUSAGE);
+    sf_session_close(session);
+    free(data);
+    return true;
+}
+
+static void test_call_back(void **state)
+{
+    (void)state;
+    sf_plan *plan = make_plan("dp", 2);
+    for (int split = 0; split < 2; split++) {
+        sf_session *session = NULL;
+        sf_session_options options = {.size = sizeof options,
+                                      .plan = split ? plan : NULL,
+                                      .threads = 2,
+                                      .listener = call_back,
+                                      .context = &session};
+        session = open_session(&options);
+        assert_int_equal(sf_session_init(session, "normal:0.1", 7, NULL), SF_OK);
+        assert_int_equal(sf_session_run(session, 2, NULL, NULL), SF_OK);
+        assert_int_equal(sf_session_steps(session), 2);
+        sf_session_close(session);
+    }
+    sf_plan_free(plan);
+}
+
 static sf_status use_session(const char *engine, const char *save, float *data)
 {
     sf_session *session;
@@ -364,9 +403,10 @@ static void test_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_training), cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_checkpoints), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_listener),    cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_as_training),    cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_checkpoints),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_listener),       cmocka_unit_test(test_call_back),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -288,7 +288,26 @@ static const attack reach[] = {
          "return op.tanh(x) end)",
      NULL},
     {MLP "local g = mlp:find('tanh') assert(not tostring(g[1]):find('0x'))", NULL},
-    {SCH "sch.layer_0:annotate('where', {}) assert(not sch:primitives()[1]:find('0x'))", NULL},
+    {SCH "sch.layer_0:annotate('where', {})", "a text, a number or a truth value is kept"},
+    {SCH "sch.layer_0:annotate('where', print)", "a text, a number or a truth value is kept"},
+    {SCH "sch.layer_0:annotate('where')", "a text, a number or a truth value is kept"},
+    {SCH "sch.layer_0:annotate('a', 1.5) sch.layer_0:annotate('b', true) "
+         "assert(sch:primitives()[2] == 'layer_0: annotate b = true', sch:primitives()[2])",
+     NULL},
+    {MLP "for i = 1, 24 do local _, e = pcall(mlp.find, mlp, function(x) "
+         "return op.tanh(x, {['a' .. i] = true, ['b' .. i] = {1.5}}) end) "
+         "assert(e:find('table expected'), e) end",
+     NULL},
+    {MLP "local found = mlp:find('tanh') for i = 1, 24 do local _, e = pcall(mlp.replace, mlp, "
+         "function(x) return op.tanh(x) end, found, {['b' .. i] = 1, ['a' .. i] = 1, [print] = 1}) "
+         "assert(e:find('have an order'), e) _, e = pcall(mlp.replace, mlp, "
+         "function(x) return op.tanh(x) end, found, {['b' .. i] = 1, ['a' .. i] = 1}) "
+         "assert(e:find('\"a' .. i .. '\"'), e) end",
+     NULL},
+    {"for i = 1, 24 do local _, e = pcall(pairs, {[{}] = 1, [print] = 1, [error] = 1}) "
+     "local _, f = pcall(next, {[{}] = 1, [print] = 1, [sheaf.schedule()] = 1}) "
+     "assert(not (e .. f):find('function') and not (e .. f):find('userdata'), e) end",
+     NULL},
     {"assert(tostring{} == 'table' and tostring(print) == 'function' and tostring(1.5) == '1.5')",
      NULL},
     {"for k in pairs{[{}] = 1, [print] = 2} do end", "have an order"},
@@ -338,6 +357,8 @@ static const attack reach[] = {
     {"error(('x'):rep(100000))", "xxx"},
     {"error('a\\0b')", "a"},
     {"error('%s%n%p')", "%s%n%p"},
+    {"local x = 1\ngelu(x)", "s:2: error: ops are for functions that are traced"},
+    {MLP "\nmlp:find(function(x) return gelu('a') end)", "s:2: error: attempt to mul"},
 };
 
 /* Regular expressions. */

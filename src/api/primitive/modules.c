@@ -89,7 +89,7 @@ sf_status sf_primitives_new(const sf_graph *graph, sf_diag *diag, sf_primitives 
 
 void sf_primitives_free(sf_primitives *list)
 {
-    if (!list)
+    if (!list || list->held > 0)
         return;
     for (size_t i = 0; i < list->nentries; i++)
         sf_graph_free(list->entries[i].made);

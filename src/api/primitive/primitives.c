@@ -241,6 +241,12 @@ static sf_status check_said(const sf_primitives *list, const sf_primitive *said,
         (said->kind == SF_PRIMITIVE_SHARD && !said->param) ||
         ((set || note) && (!said->name || !said->value)))
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "the primitive does not say of what");
+    bool of_ops = said->kind == SF_PRIMITIVE_REPLACE || said->kind == SF_PRIMITIVE_FUSE ||
+                  said->kind == SF_PRIMITIVE_CHECKPOINT;
+    if (said->nsubgraphs < 0 || said->ndevices < 0 || (said->nsubgraphs > 0 && !of_ops))
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
+                       said->nsubgraphs > 0 ? "the primitive takes no subgraphs"
+                                            : "a number of subgraphs or devices is not negative");
     if (is_endless(said))
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "a name has more than %d characters",
                        MOST_CHARACTERS);

@@ -84,6 +84,62 @@ static void test_plans(void **state)
     sf_primitives_free(list);
 }
 
+/* Numbers of subgraphs that nobody looks at are refused: a list with them cannot be planned. */
+static void test_subgraphs(void **state)
+{
+    static const int numbers[] = {1, 1 << 20, -5};
+    sf_primitives *list;
+    sf_plan *plan;
+    assert_int_equal(sf_primitives_new(*state, NULL, &list), SF_OK);
+    for (int kind = SF_PRIMITIVE_SET; kind <= SF_PRIMITIVE_FORK_RNG; kind++)
+        for (int count = -1; count <= 3; count += 2) {
+            sf_primitive said = {.size = sizeof said,
+                                 .kind = (sf_primitive_kind)kind,
+                                 .module = "layer_1",
+                                 .param = "q/kernel",
+                                 .name = kind == SF_PRIMITIVE_SET ? "recipe" : "a",
+                                 .value = kind == SF_PRIMITIVE_FUSE ? "vm" : "dp",
+                                 .subgraphs = numbers,
+                                 .nsubgraphs = count};
+            assert_int_not_equal(sf_primitives_add(list, &said, NULL, NULL), SF_OK);
+            said.nsubgraphs = 0, said.ndevices = -1;
+            assert_int_not_equal(sf_primitives_add(list, &said, NULL, NULL), SF_OK);
+        }
+    assert_int_equal(sf_primitives_count(list), 0);
+    assert_int_equal(sf_primitives_add(list, &mesh, NULL, NULL), SF_OK);
+    assert_int_equal(sf_primitives_pin(list, NULL, NULL, &plan), SF_OK);
+    sf_plan_free(plan);
+    sf_primitives_free(list);
+}
+
+static bool change_list(void *context, const sf_op_view *op)
+{
+    sf_primitives *list = context;
+    int first, count;
+    assert_non_null(op->op);
+    assert_int_equal(sf_primitives_add(list, &up, NULL, NULL), SF_EUSAGE);
+    assert_int_equal(sf_primitives_undo(list, -1, NULL), SF_EUSAGE);
+    assert_int_equal(sf_primitives_find_modules(list, "layer_0", NULL, &first, &count), SF_EUSAGE);
+    sf_primitives_free(list);
+    return true;
+}
+
+/* The function that chooses ops does not change the list, and does not free it. */
+static void test_callback(void **state)
+{
+    static const sf_primitive trace = {
+        .size = sizeof trace, .kind = SF_PRIMITIVE_TRACE, .module = "layer_?"};
+    sf_primitives *list;
+    int first, count;
+    assert_int_equal(sf_primitives_new(*state, NULL, &list), SF_OK);
+    assert_int_equal(sf_primitives_add(list, &trace, NULL, NULL), SF_OK);
+    assert_int_equal(
+        sf_primitives_find_where(list, "layer_?", change_list, list, NULL, &first, &count), SF_OK);
+    assert_true(count > 0);
+    assert_int_equal(sf_primitives_count(list), 1);
+    sf_primitives_free(list);
+}
+
 /* Whichever allocation fails, the list is as it was, and goes on. */
 static void test_memory(void **state)
 {
@@ -113,8 +169,8 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds),
-        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_finds),     cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_subgraphs), cmocka_unit_test(test_callback),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, load_step, free_step);

@@ -96,17 +96,17 @@ cmp expected found
 if "$SHEAF_BIN" plan "$step" --cluster 2xH100 --memory 60K --passes none >out 2>&1; then exit 1; fi
 grep -q 'no plan was found that fits' out
 
-# Why gathers stand where they stand, and the memory curve before and behind each pass.
-"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --passes fsdp,prefetch,unshard -o plan.json >/dev/null
-"$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 2xH100 >out
+# Why gathers are where they are, and the memory curve before and after each pass.
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 1x2xCPU --passes fsdp,prefetch,unshard -o plan.json >/dev/null
+"$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 1x2xCPU >out
 grep -qE '^  params/layer_1/mlp/up/kernel .*hidden from here on' out
-least=$("$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fsdp,force --json | grep '"memory"' | tail -n 1 | tr -dc 0-9)
-"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --memory $((least + 1024)) --passes fsdp,prefetch,force -o plan.json >/dev/null
-"$SHEAF_BIN" explain plan.json 'params/layer_*/mlp/*' --cluster 2xH100 --all >out
+least=$("$SHEAF_BIN" sim plan.json --cluster 1x2xCPU --passes fsdp,force --json | grep '"memory"' | tail -n 1 | tr -dc 0-9)
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 1x2xCPU --memory $((least + 1024)) --passes fsdp,prefetch,force -o plan.json >/dev/null
+"$SHEAF_BIN" explain plan.json 'params/layer_*/mlp/*' --cluster 1x2xCPU --all >out
 grep -qE 'no room (earlier|to stand longer): ' out
-"$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 2xH100 --json | grep -q '"why"'
-"$SHEAF_BIN" report plan.json --cluster 2xH100 -o page.html
-"$SHEAF_BIN" report plan.json --cluster 2xH100 --json >page.json
+"$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 1x2xCPU --json | grep -q '"why"'
+"$SHEAF_BIN" report plan.json --cluster 1x2xCPU -o page.html
+"$SHEAF_BIN" report plan.json --cluster 1x2xCPU --json >page.json
 [ "$(grep -o '"curve"' page.json | wc -l)" -eq 4 ] # before the first pass, and after each
 grep -q '"limit"' page.json
 grep -q '"pass_memory"' page.html

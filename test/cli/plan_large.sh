@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Plans that people found by hand, found by the search for models of real size: GPTs that test/support/steps writes, and two
-# models that are too large to ship, looked for beside the source tree.
+# Plans that people found by hand, found by the search for models of real size: GPTs that test/support/steps writes, and models
+# of test/data/plan.
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
-data=$SHEAF_SOURCE/../shared/data/jax/large
+data=$SHEAF_SOURCE/test/data/plan
+if ! "$SHEAF_BIN" version | grep '^lzma: in' >/dev/null; then
+    echo "lzma is not in this build, and steps are compressed with it"
+    exit 77
+fi
 if [ -n "${SHEAF_SANITIZE:-}" ]; then
     echo "too slow with sanitizers"
     exit 77
@@ -25,7 +29,7 @@ plan() {
     local name=$1 cluster=$2 step
     shift 2
     step=$work/$name.stablehlo.mlir
-    [ -e "$step" ] || step=$data/$name.stablehlo.mlir.gz
+    [ -e "$step" ] || step=$data/$name.stablehlo.mlir.xz
     if ! "$SHEAF_BIN" plan "$step" -c "$cluster" -O2 "$@" --json -o "$work/plan.json" >"$work/out" 2>"$work/err"; then
         fail "$name on $cluster: $(head -1 "$work/err")"
         return 1
@@ -35,13 +39,6 @@ plan() {
          /^      "seconds"/ { seconds = $2 + 0 }
          /^      "fits": true/ && known && seconds < ours * (1 - 1e-9) { exit 1 }' "$work/out" ||
         fail "$name on $cluster: a recipe is faster"
-}
-
-# shipped NAME: whether this step is beside the source tree.
-shipped() {
-    [ -e "$data/$1.stablehlo.mlir.gz" ] && "$SHEAF_BIN" version | grep '^zlib: in' >/dev/null && return
-    echo "not found, and left out: ../shared/data/jax/large/$1"
-    return 1
 }
 
 # split PATTERN: how many arguments whose names match are not whole.
@@ -102,24 +99,23 @@ for percent in 82 76 71; do
 done
 
 # Experts: their weights are split and no others, tokens travel to them and back, in both directions.
-if shipped moe-380m && plan moe-380m 1x8xV100; then
-    [ "$(split 'params/layer_[0-9]+/moe/w[io]": "\[S\(0\)\]"')" -eq 8 ] ||
-        fail "moe-380m: experts are whole"
-    [ "$(split 'params/')" -eq 8 ] || fail "moe-380m: more than experts is split"
-    [ "$(split 'batch/[a-z]+": "\[S\(0\)\]"')" -eq 2 ] || fail "moe-380m: the batch is whole"
-    [ "$(moved exchange forward)" -eq 8 ] || fail "moe-380m: $(moved exchange forward) all-to-all"
-    [ "$(moved exchange backward)" -eq 8 ] || fail "moe-380m: $(moved exchange backward) all-to-all back"
-    [ "$(moved gather forward)" -eq 0 ] || fail "moe-380m: gathers"
+if plan moe 1x8xV100; then
+    [ "$(split 'params/layer_[0-9]+/moe/(up|down)": "\[S\(0\)\]"')" -eq 4 ] || fail "moe: experts are whole"
+    [ "$(split 'params/')" -eq 4 ] || fail "moe: more than experts is split"
+    [ "$(split 'batch/[a-z]+": "\[S\(0\)\]"')" -eq 2 ] || fail "moe: the batch is whole"
+    [ "$(moved exchange forward)" -eq 4 ] || fail "moe: $(moved exchange forward) all-to-all"
+    [ "$(moved exchange backward)" -eq 4 ] || fail "moe: $(moved exchange backward) all-to-all back"
+    [ "$(moved gather forward)" -eq 0 ] || fail "moe: gathers"
 fi
 
 # A million classes: the classifier and its state are split by classes, which are never gathered; the convolutions
 # are whole, and the images are split.
-if shipped vgg19-4.2b && plan vgg19-4.2b 1x8xV100; then
-    [ "$(split 'params/head/kernel": "\[S\(1\)\]"')" -eq 1 ] || fail "vgg19-4.2b: the head is whole"
-    [ "$(split 'opt/.*/head/kernel": "\[S\(1\)\]"')" -eq 2 ] || fail "vgg19-4.2b: state of the head"
-    [ "$(split 'params/conv[0-9]+/kernel')" -eq 0 ] || fail "vgg19-4.2b: convolutions are split"
-    [ "$(split 'batch/x": "\[S\(0\)\]"')" -eq 1 ] || fail "vgg19-4.2b: the images are whole"
-    less "$(of traffic)" 5e8 || fail "vgg19-4.2b: $(of traffic) bytes are sent"
+if plan classes 1x8xV100; then
+    [ "$(split 'params/head/kernel": "\[S\(1\)\]"')" -eq 1 ] || fail "classes: the head is whole"
+    [ "$(split 'opt/.*/head/kernel": "\[S\(1\)\]"')" -eq 2 ] || fail "classes: state of the head"
+    [ "$(split 'params/conv[0-9]+/kernel')" -eq 0 ] || fail "classes: convolutions are split"
+    [ "$(split 'batch/x": "\[S\(0\)\]"')" -eq 1 ] || fail "classes: the images are whole"
+    less "$(of traffic)" 5e8 || fail "classes: $(of traffic) bytes are sent"
 fi
 
 # More effort never ends in a slower plan: estimates of plans with three axes are further off than those of two.

@@ -1,18 +1,13 @@
 #!/usr/bin/env bash
-# Three forward passes, one backward pass: nnScaler's AlphaFold2, on its test bed, which is too large to ship and is looked for
-# beside the source tree. 3f1b takes less time than 1f1b, and the order that is found for them no more than 3f1b.
+# Three forward passes, one backward pass, as AlphaFold2 trains (nnScaler): 3f1b takes less time than 1f1b, and the order that the
+# planner finds no more than 3f1b.
 set -u
-bin=$SHEAF_BIN
-step=$SHEAF_SOURCE/../shared/data/jax/large/evoformer-87m.stablehlo.mlir.gz
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$SHEAF_SOURCE/test/support/cli.sh"
+step=$SHEAF_SOURCE/test/data/plan/passes.stablehlo.mlir.xz
+cd "$work" || exit 1
 
-if [ ! -e "$step" ]; then
-    echo "not found: ../shared/data/jax/large"
-    exit 77
-fi
-if ! "$bin" version | grep '^zlib: in' >/dev/null; then
-    echo "zlib is not in this build, and the large steps are compressed with gzip"
+if ! "$SHEAF_BIN" version | grep '^lzma: in' >/dev/null; then
+    echo "lzma is not in this build"
     exit 77
 fi
 if [ -n "${SHEAF_SANITIZE:-}" ]; then
@@ -20,27 +15,27 @@ if [ -n "${SHEAF_SANITIZE:-}" ]; then
     exit 77
 fi
 
-# ends STAGES SCHEDULE: milliseconds until the last group ends.
+# ends PLAN: microseconds until the last pipeline rank ends.
 ends() {
-    "$bin" pin "$step" --stages "$1" --schedule "$2" --micro-batches 8 --recompute layer \
-        -o "$work/plan.json" >"$work/out" 2>&1 || { cat "$work/out" >&2; return 1; }
-    "$bin" sim "$work/plan.json" --cluster 1x4xV100 >"$work/sim" || return 1
-    awk '/^ +group /{ on = 1; next } on && NF < 5 { exit }
-        on { for (i = 4; i < NF; i++)
-                 if ($i == "s" || $i == "ms") { t[++n] = $(i - 1) * ($i == "s" ? 1000 : 1) } 
-             if (t[n] > most) most = t[n] }
-        END { printf "%d\n", most }' "$work/sim"
+    expect 0 sim "$1" --cluster 1x4xV100 --json
+    sed -n 's/^ *"ends": \([0-9.e+-]*\),*$/\1/p' out | awk '$1 > most { most = $1 } END { printf "%d", 1e6 * most }'
 }
 
-recycled=$(ends 12 3f1b) || exit 1
-plain=$(ends 4 1f1b) || exit 1
-echo "3f1b $recycled ms, 1f1b $plain ms"
-[ "$recycled" -gt 0 ] && [ $((recycled * 110)) -lt $((plain * 100)) ] || exit 1
+# by STAGES SCHEDULE: the same of a plan with this schedule.
+by() {
+    expect 0 pin "$step" --stages "$1" --schedule "$2" --micro-batches 8 --recompute layer -o plan.json
+    ends plan.json
+}
 
-# The planner finds passes that share groups, and an order for them, by itself.
-"$bin" plan "$step" --cluster 1x4xV100 --stages 12 --micro-batches 8 --recompute layer -o "$work/found.json" \
-    >"$work/out" || exit 1
-grep '^  stages *12, by search:3' "$work/out" || exit 1
-found=$("$bin" sim "$work/found.json" --json | awk -F '[:,]' '/"seconds"/ { printf "%d\n", 1000 * $2; exit }')
-echo "found $found ms"
-[ "$found" -gt 0 ] && [ "$found" -le "$recycled" ]
+recycled=$(by 12 3f1b)
+plain=$(by 4 1f1b)
+echo "3f1b $recycled us, 1f1b $plain us"
+[ "$recycled" -gt 0 ] && [ $((recycled * 110)) -lt $((plain * 100)) ] || fail "3f1b is no faster"
+
+# The planner finds passes that share pipeline ranks, and an order for them, by itself.
+expect 0 plan "$step" --cluster 1x4xV100 --stages 12 --micro-batches 8 --recompute layer -o found.json
+says_like '^  stages *12, by search:3'
+found=$(ends found.json)
+echo "found $found us"
+[ "$found" -gt 0 ] && [ "$found" -le "$recycled" ] || fail "the order that is found is slower"
+[ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

@@ -93,43 +93,15 @@ warns "s.lua"
 expect 1 pin "$step" --schedule nowhere.lua
 warns "nowhere.lua"
 
-# Limits. None of these crashes, hangs or is caught.
-slow="takes too long: more than"
+# Limits; test/script/sandbox_test.c has scripts that mean harm by the dozen.
 refuse "
-while true do end" "s.lua:2: error: the schedule $slow 100000000 instructions"
-# endless SCRIPT: others that do not end, each of which takes as long as that one: two of them in the short version.
-endless=0
-endless() {
-    endless=$((endless + 1))
-    if nightly || [ $((endless % 5)) -eq 1 ]; then refuse "$1" "${2:-$slow}"; fi
-}
-endless "while true do pcall(function() while true do end end) end"
-endless "while true do xpcall(function() while true do end end, function() while true do end end) end"
-refuse "coroutine.wrap(function() while true do end end)()" "(global 'coroutine')"
-endless "xpcall(function() string.rep('', 1 << 60) end, function() while true do end end)" "takes too long"
-refuse "local x <close> = setmetatable({}, {__close = function() while true do end end}) error('x')" "no metatables"
-endless "string.find(('a'):rep(60), ('a*'):rep(20) .. 'b')"
-endless "string.gsub(('a'):rep(3000), ('a-'):rep(5) .. 'b', 'x')"
-endless "string.rep('', 1 << 60)"
-endless "while true do pcall(string.rep, '', 1 << 60) end"
-refuse "
-local t = string.rep('x', 1 << 30)" "s.lua:2: error: the schedule"
-refuse "local t = {}
-for i = 1, 1e9 do t[i] = 'x' .. i end" "s.lua:2: error: the schedule takes too much memory"
+while true do end" "s.lua:2: error: the schedule takes too long: more than 100000000 instructions"
 refuse "local s = 'x'
 while true do s = s .. s end" "s.lua:2: error: the schedule takes too much memory"
-refuse "while true do pcall(function() local s = 'x' while true do s = s .. s end end) end" "the schedule takes too"
-refuse "local function f() return f() + 1 end
-f()" "s.lua:1: error: "
-endless "local function g() return select(2, pcall(g)) .. 'x' end
-while true do g() end" "s.lua:"
 refuse "x = $(printf '(%.0s' {1..5000})1$(printf ')%.0s' {1..5000})" "s.lua: error: C stack overflow"
 refuse "local a = ('('):rep(1e6) sheaf.schedule()[a]:checkpoint()" "s.lua:1: error: a name has more than 4000 characters"
-refuse "debug.sethook()" "s.lua:1: error: attempt to index a nil value (global 'debug')"
 refuse "os.execute('touch harm')" "s.lua:1: error: attempt to index a nil value (global 'os')"
 refuse "io.open('harm', 'w')" "s.lua:1: error: attempt to index a nil value (global 'io')"
-refuse "load('x = 1')" "s.lua:1: error: attempt to call a nil value (global 'load')"
-refuse "require('os')" "s.lua:1: error: attempt to call a nil value (global 'require')"
 [ ! -e harm ] || fail "a script in the sandbox wrote a file"
 printf '%s sch:mesh("model=2") os.execute("touch harm")\n' "$head" >s.lua
 expect 0 pin "$step" --schedule s.lua --unsafe
@@ -209,7 +181,7 @@ expect 0 verify --plan pipe.json --steps 2
 # pins and to passes.
 expect 0 plan "$step" --cluster 1x4xCPU --schedule pipe.lua -o piped.json
 says_like "stages +2, by gpipe"
-grep -q '"micro_batches": 2' piped.json || fail "the turns of the schedule are not those of the plan"
+grep -q '"micro_batches": 2' piped.json || fail "the micro-batches of the schedule are not those of the plan"
 expect 0 verify --plan piped.json --steps 2
 printf '%s sch["layer_1"]:pipeline_split() sch["layer_?.mlp.up"]:shard("kernel", 1, "model")\n' "$head" >pipe.lua
 expect 0 plan "$step" --cluster 1x4xCPU --schedule pipe.lua -o piped.json

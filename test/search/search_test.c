@@ -355,16 +355,16 @@ static void test_more_devices(void **state)
     sf_graph_free(graph);
 }
 
-/* Of all that the search saw, the answer is the fastest that fits. */
+/* Of all candidates considered, the answer is the fastest that fits. In the short version, for two of the steps. */
 static void test_best_of_all(void **state)
 {
     (void)state;
     static const char *const clusters[] = {"1x2xV100", "2x2xV100", "1x8xH100"};
     for (int i = 0; test_steps[i]; i++) {
-        if (!test_takes(i))
+        if (test_short() && i % 6 != 1)
             continue;
         sf_graph *graph = test_step(test_steps[i]);
-        const char *cluster = clusters[i % 3];
+        const char *cluster = clusters[i / 3 % 3];
         sf_plan *plan = search_with(graph, cluster, 0, 2, 1 + i % 3);
         assert_non_null(plan);
         const sf_prediction *predicted = plan->predicted;

@@ -365,15 +365,18 @@ static bool agrees(const cutting *c, const sf_node *node)
     return true;
 }
 
-/* A value that only the join needs, computed by a few element-wise ops. */
-static void absorb(cutting *c, sf_value value, int most)
+/* Operands that only the node needs, computed by a few element-wise ops; not scalars, which are read as they are. */
+static void absorb(cutting *c, const sf_node *node, int most)
 {
-    const sf_node *node = sf_maker(c->graph, value);
-    if (most == 0 || c->readers[value] != 1 || part_of_maker(c, value) != PART_POINTWISE)
-        return;
-    c->is_absorbed[value] = true;
-    for (uint32_t i = 0; i < node->noperands; i++)
-        absorb(c, node->operands[i], most - 1);
+    int map[SF_MAX_RANK];
+    for (uint32_t i = 0; most > 0 && i < node->noperands; i++) {
+        sf_value value = node->operands[i];
+        if (c->readers[value] != 1 || part_of_maker(c, value) != PART_POINTWISE ||
+            !linked_dims(c->graph, node, c->parts[node->id], i, map))
+            continue;
+        c->is_absorbed[value] = true;
+        absorb(c, sf_maker(c->graph, value), most - 1);
+    }
 }
 
 void find_cuts(const sf_graph *graph, sf_arena *arena, cutting *out)
@@ -408,7 +411,7 @@ void find_cuts(const sf_graph *graph, sf_arena *arena, cutting *out)
     }
     for (uint32_t i = 0; out->any && i < nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        for (uint32_t j = 0; out->parts[node->id] == PART_JOIN && j < node->noperands; j++)
-            absorb(out, node->operands[j], MOST_ABSORBED);
+        if (out->parts[node->id] == PART_JOIN)
+            absorb(out, node, MOST_ABSORBED);
     }
 }

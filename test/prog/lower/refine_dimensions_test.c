@@ -20,6 +20,9 @@
     "%b = stablehlo.broadcast_in_dim %s, dims = [0, 1] : (tensor<4x8xf32>) -> tensor<4x8x4xf32>\n" \
     "%c = stablehlo.reshape %b : (tensor<4x8x4xf32>) -> tensor<4x32xf32>\n"                        \
     "%d = stablehlo.broadcast_in_dim %c, dims = [0, 2] : (tensor<4x32xf32>) -> " X "\n"
+#define SUM                                                                                        \
+    "%t = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [0, 1] : "    \
+    "(tensor<4x8xf32>, tensor<f32>) -> tensor<f32>\n"
 #define PAD(name, from, low, high, inside)                                                         \
     name " = stablehlo.pad " from ", %zero, low = [0, 0, " low "], high = [0, 0, " high            \
          "], interior = [0, 0, " inside "] : (" X ", tensor<f32>) -> " TWICE "\n"
@@ -62,6 +65,22 @@ static const sample samples[] = {
           "\n%j = stablehlo.concatenate %a, %b, dim = 2 : (" X ", " X ") -> " TWICE
           "\nreturn %j, %a : " TWICE ", " X "\n}\n",
      1, 1, 2, 1},
+    {"a half that is padded by a scalar that is computed for it alone",
+     HEAD TWICE
+     " {\n" ZERO SUM "%p = stablehlo.negate %t : tensor<f32>\n"
+     "%a = stablehlo.multiply %x, %w : " X
+     "\n%j = stablehlo.pad %a, %p, low = [0, 0, 0], high = [0, 0, 32], interior = [0, 0, 0] : "
+     "(" X ", tensor<f32>) -> " TWICE "\n%z = stablehlo.negate %j : " TWICE "\nreturn %z : " TWICE
+     "\n}\n",
+     3, 0, 4, 1},
+    {"halves, one of them chosen by a scalar that is computed for it alone",
+     HEAD TWICE
+     " {\n" ZERO SUM "%p = stablehlo.compare GT, %t, %zero : (tensor<f32>, tensor<f32>) -> "
+     "tensor<i1>\n"
+     "%a = stablehlo.select %p, %x, %w : tensor<i1>, " X "\n%b = stablehlo.subtract %x, %w : " X
+     "\n%j = stablehlo.concatenate %a, %b, dim = 2 : (" X ", " X ") -> " TWICE
+     "\nreturn %j : " TWICE "\n}\n",
+     3, 0, 4, 1},
     {"sums of padded halves",
      HEAD TWICE
      " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" PAD("%p", "%a", "32", "0", "0")

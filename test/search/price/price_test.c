@@ -29,15 +29,17 @@ typedef struct fixture {
     sf_arena arena;
     sf_efforts *efforts;
     sf_cluster *cluster;
+    const sf_target *target; /* for which programs are priced and lowered */
     sf_diag *diag;
 } fixture;
 
 static void open_fixture(fixture *f, sf_graph *graph, const char *cluster)
 {
     *f = (fixture){.graph = graph, .diag = sf_diag_new()};
-    f->efforts = sf_efforts_new(graph, sf_engine_target(NULL), &f->arena);
     if (sf_cluster_make(sf_str_of(cluster), f->diag, &f->cluster) != SF_OK)
         fail_msg("%s", sf_diag_text(f->diag, 0));
+    f->target = sf_engine_target(NULL);
+    f->efforts = sf_efforts_new(graph, f->target, &f->arena);
 }
 
 static void close_fixture(fixture *f)
@@ -59,8 +61,8 @@ static sf_costs *costs_of(fixture *f, const sf_mesh *mesh)
 static sf_price price(fixture *f, const sf_plan *plan, sf_see_reshard *see, void *context)
 {
     sf_price out;
-    if (sf_price_plan(f->graph, plan, sf_engine_target(NULL), costs_of(f, &plan->mesh), see,
-                      context, f->diag, &out) != SF_OK)
+    if (sf_price_plan(f->graph, plan, f->target, costs_of(f, &plan->mesh), see, context, f->diag,
+                      &out) != SF_OK)
         fail_msg("%s", sf_diag_text(f->diag, 0));
     return out;
 }
@@ -174,9 +176,10 @@ static void check_near(double estimated, double priced, margin most, const char 
 }
 
 /* A price is what the program takes. */
-static void check_memory(const sf_local *local, const sf_price *p, const char *what)
+static void check_memory(const fixture *f, const sf_local *local, const sf_price *p,
+                         const char *what)
 {
-    sf_lower_options options = {.target = sf_engine_target(NULL), .mesh = &local->plan->mesh};
+    sf_lower_options options = {.target = f->target, .mesh = &local->plan->mesh};
     sf_program *program = sf_lower(local->graph, &options, NULL);
     sf_diag *diag = sf_diag_new();
     if (sf_program_check(program, diag) != SF_OK)
@@ -234,7 +237,7 @@ static void check_plan(fixture *f, const sf_plan *plan, const margins *most, con
     seen.count = 0;
     sf_price p = price(f, plan, see, &seen);
     compare_moves(local, &p, &seen, what);
-    check_memory(local, &p, what);
+    check_memory(f, local, &p, what);
     seen.count = 0;
     sf_price e = estimate(f, plan, see, &seen);
     compare_moves(local, &e, &seen, what);
@@ -285,6 +288,7 @@ static void check_searched(fixture *f, const char *step, const margins *most)
         fail_msg("%s: %s", step, sf_diag_text(f->diag, 0));
     snprintf(what, sizeof what, "%s, searched", step);
     check_plan(f, plan, most, what);
+    f->target = sf_cluster_target(f->cluster);
     sf_price p = price(f, plan, NULL, NULL);
     assert_true(p.seconds == plan->predicted->seconds);
     assert_int_equal(p.memory, plan->predicted->memory);
@@ -404,6 +408,7 @@ static void test_any_plan(void **state)
             random_state = 77 + (uint64_t)i;
             sf_plan *plan = draw_plan(f.graph, &meshes[m]);
             draw_arguments(plan, f.graph);
+            f.target = m % 2 ? sf_engine_target(NULL) : sf_cluster_target(f.cluster);
             check_plan(&f, plan, NULL, test_steps[i]);
             sf_plan_free(plan);
         }
@@ -587,7 +592,7 @@ static bool check_relief(fixture *f, const sf_plan *plan)
 {
     sf_price p = price(f, plan, NULL, NULL);
     sf_relief relief;
-    assert_int_equal(sf_find_relief(f->graph, plan, sf_engine_target(NULL), NULL, &relief), SF_OK);
+    assert_int_equal(sf_find_relief(f->graph, plan, f->target, NULL, &relief), SF_OK);
     int64_t batch = p.by_kind[SF_MEMORY_ACTIVATION] + p.by_kind[SF_MEMORY_BATCH];
     p.memory -= p.by_kind[SF_MEMORY_GAPS];
     assert_true(relief.batch >= batch && relief.batch <= p.memory);

@@ -1,6 +1,7 @@
 #include "cluster/device_library.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -487,6 +488,18 @@ static sf_status fail_devices(sf_diag *diag)
     return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a cluster has at most %d devices", SF_MAX_DEVICES);
 }
 
+/* "DGX A100: NVSwitch, 1 x 100 Gb/s": the nodes of the library with the network of the name. */
+static const char *name_network(sf_arena *arena, const char *nodes, const request *w)
+{
+    const char *last = strrchr(nodes, ',');
+    int kept = last && strstr(last, " x ") ? (int)(last - nodes) : (int)strlen(nodes);
+    sf_buf text = {0};
+    sf_buf_printf(&text, "%.*s, %" PRId64 " x %" PRId64 " Gb/s", kept, nodes, w->nics, w->gigabits);
+    const char *source = sf_arena_string(arena, text.text, text.length);
+    sf_buf_free(&text);
+    return source;
+}
+
 static sf_status build_wish(sf_str text, const request *w, sf_diag *diag, sf_cluster **out)
 {
     const sf_library_kind *row = sf_library_kind_find(w->kind);
@@ -498,6 +511,8 @@ static sf_status build_wish(sf_str text, const request *w, sf_diag *diag, sf_clu
     if (w->gigabits > 0)
         network = (sf_link)NICS((int)w->nics, (double)w->gigabits);
     *out = build_cluster(text, row->nodes, row, (int)w->nodes, (int)w->devices, network);
+    if (w->gigabits > 0)
+        (*out)->source = name_network(&(*out)->arena, row->nodes, w);
     return sf_cluster_finish(*out, SF_NOWHERE, diag);
 }
 
@@ -539,11 +554,12 @@ static sf_status make_side_by_side(sf_str text, sf_diag *diag, sf_cluster **out)
         const char *plus = memchr(rest.at, '+', rest.length);
         one = (sf_str){rest.at, plus ? (size_t)(plus - rest.at) : rest.length};
         rest = plus ? (sf_str){plus + 1, rest.length - one.length - 1} : (sf_str){NULL, 0};
-        status = count < MOST_SIDE_BY_SIDE
-                     ? make_one(one, diag, &parts[count])
-                     : sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                               "at most %d clusters stand side by side; a file may have more nodes",
-                               MOST_SIDE_BY_SIDE);
+        status =
+            count < MOST_SIDE_BY_SIDE
+                ? make_one(one, diag, &parts[count])
+                : sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                          "a name joins at most %d clusters with +; a file may have more nodes",
+                          MOST_SIDE_BY_SIDE);
     }
     if (status == SF_OK)
         status = join_all(text, count, parts, diag, out);

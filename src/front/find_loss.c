@@ -78,7 +78,8 @@ static report look_at_report(const sf_graph *graph, const uint32_t *becomes, con
     static const char *const words[] = {"loss", NULL};
     const char *name = graph->results[result].name;
     bool *marks = sf_alloc(graph->nvalues * sizeof *marks);
-    report out = {.result = result, .named = sf_name_has_word(name, words) + sf_is_called_loss(name)};
+    report out = {.result = result,
+                  .named = sf_name_has_word(name, words) + sf_is_called_loss(name)};
     memset(marks, 0, graph->nvalues * sizeof *marks);
     marks[graph->top->results[result]] = true;
     mark_needs(graph, becomes, true, marks);

@@ -68,7 +68,8 @@ static void look_at_result(const seeker *s, uint32_t result)
     for (uint32_t i = 0; i < s->graph->top->narguments && !r->is_loose; i++) {
         bool same = sf_result_type(s->graph, result) == sf_argument_type(s->graph, i);
         bool grows = same && sf_grows_from(&s->growth, result, i) && may_be_lost_state(s->graph, i);
-        bool number = s->numbers.of[result] == i && !s->reported[result] && s->graph->arguments[i].next == SF_NONE &&
+        bool number = s->numbers.of[result] == i && !s->reported[result] &&
+                      s->graph->arguments[i].next == SF_NONE &&
                       s->graph->arguments[i].role_from != SF_FROM_SIDECAR;
         r->is_loose = grows || number || is_new_key(s->graph, result, i) ||
                       (same && is_in_place_of_state(s, result, i));

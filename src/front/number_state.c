@@ -15,8 +15,9 @@ bool sf_is_called_loss(const char *name)
 static size_t report_length(const char *name)
 {
     const char *last = strrchr(name, '[');
-    return last && sf_is_called_loss(name) && name + strcspn(name, "[.") < last ? (size_t)(last - name)
-                                                                                : 0;
+    return last && sf_is_called_loss(name) && name + strcspn(name, "[.") < last
+               ? (size_t)(last - name)
+               : 0;
 }
 
 /* A dictionary that holds trees may be the whole state, with the loss in it. */
@@ -60,7 +61,8 @@ static const char *path_of(const char *name)
 
 static bool has_path_of(const sf_graph *graph, uint32_t result, uint32_t argument)
 {
-    const char *name = graph->results[result].name, *path = path_of(graph->arguments[argument].name);
+    const char *name = graph->results[result].name,
+               *path = path_of(graph->arguments[argument].name);
     size_t length = strlen(name), ending = strlen(path);
     return ending > 0 && ending <= length && strcmp(name + length - ending, path) == 0;
 }
@@ -107,8 +109,7 @@ static bool is_update_of(const finder *f, sf_value value, int depth)
     if (sf_is(node, SF_OP_SELECT))
         return any_is_update(f, node, 1, depth - 1);
     return (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SUBTRACT) || sf_is(node, SF_OP_MAXIMUM) ||
-            sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) ||
-            sf_is(node, SF_OP_CONVERT)) &&
+            sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) || sf_is(node, SF_OP_CONVERT)) &&
            any_is_update(f, node, 0, depth - 1);
 }
 
@@ -126,10 +127,9 @@ static uint32_t find_new_number(const finder *f, const sf_number_state *found, u
         if (!is_update_of(f, graph->top->results[r], DEPTH))
             *other = r;
         else if (sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
-                 found->of[r] == SF_NONE &&
-                 !sf_is_called_loss(graph->results[r].name) &&
-                 (best == SF_NONE || (has_path_of(graph, r, argument) &&
-                                      !has_path_of(graph, best, argument))))
+                 found->of[r] == SF_NONE && !sf_is_called_loss(graph->results[r].name) &&
+                 (best == SF_NONE ||
+                  (has_path_of(graph, r, argument) && !has_path_of(graph, best, argument))))
             best = r;
     }
     return *other == SF_NONE ? SF_NONE : best;
@@ -161,9 +161,8 @@ sf_number_state sf_find_number_state(const sf_graph *graph, sf_arena *arena)
         if (r == SF_NONE)
             continue;
         found.of[r] = i;
-        found.sure[r] = !f.reported[r] &&
-                        (r < other || is_own_result(graph->results[r].name) ||
-                         has_path_of(graph, r, i));
+        found.sure[r] = !f.reported[r] && (r < other || is_own_result(graph->results[r].name) ||
+                                           has_path_of(graph, r, i));
     }
     return found;
 }

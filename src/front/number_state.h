@@ -10,7 +10,8 @@
 
 typedef struct sf_number_state {
     uint32_t *of; /* by result: the argument whose new value it seems to be, or SF_NONE */
-    bool *sure;   /* by result: it comes before a number that can be the loss, or is a result of its own by its name */
+    bool *
+        sure; /* by result: it comes before a number that can be the loss, or is a result of its own by its name */
 } sf_number_state;
 
 /* Lives in the arena. */

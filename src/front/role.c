@@ -98,7 +98,7 @@ static bool role_by_name(const char *name, sf_role *role)
         return false;
     for (int inside = 0; inside < 2; inside++)
         for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-            if (inside                             ? table[i].inside && sf_name_has_word(name, table[i].words)
+            if (inside ? table[i].inside && sf_name_has_word(name, table[i].words)
                 : table[i].words == batch_words ? is_batch_word(name, first)
                                                 : is_one_of_words(first, table[i].words)) {
                 *role = table[i].role;
@@ -172,9 +172,10 @@ bool sf_may_be_key(const sf_type *type)
 static bool is_overwritten(const caster *c, uint32_t result)
 {
     const sf_node *node = sf_maker(c->graph, c->graph->top->results[result]);
-    bool replaces = node && (sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) ||
-                             (sf_is(node, SF_OP_SCATTER) &&
-                              node->attrs[SF_SCATTER_BODY]->integer == SF_MONOID_SECOND));
+    bool replaces =
+        node &&
+        (sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) ||
+         (sf_is(node, SF_OP_SCATTER) && node->attrs[SF_SCATTER_BODY]->integer == SF_MONOID_SECOND));
     return replaces || sf_growth_count(&c->growth, result) == 0;
 }
 
@@ -268,7 +269,8 @@ static void cast_fed(const caster *c, uint32_t i)
     sf_str first;
     bool follows = next_name_part(&at, &first) && is_one_of_words(first, follower_words);
     if (follows && is_like_param(c, i))
-        set_role(c, i, SF_ROLE_PARAM, SF_FROM_NAME); /* a target network that another step changes */
+        set_role(c, i, SF_ROLE_PARAM,
+                 SF_FROM_NAME); /* a target network that another step changes */
     else if (is_weight_of_samples(c, i))
         set_role(c, i, SF_ROLE_BATCH, SF_FROM_ORDER);
     else if (role_by_name(c->names[i], &role))

@@ -243,7 +243,8 @@ static bool is_like_other_state(const sf_linker *l, const part *p)
     const sf_argument *arguments = l->graph->arguments;
     const char *path = path_behind_head(arguments[p->first].name);
     for (uint32_t i = 0; *path && i < l->graph->top->narguments; i++)
-        if (arguments[i].next != SF_NONE && strcmp(path_behind_head(arguments[i].name), path) == 0 &&
+        if (arguments[i].next != SF_NONE &&
+            strcmp(path_behind_head(arguments[i].name), path) == 0 &&
             sf_argument_type(l->graph, i) == sf_argument_type(l->graph, p->first))
             return true;
     return false;
@@ -264,8 +265,7 @@ static bool is_found_at(sf_linker *l, const part *p, sf_str prefix, const search
     bool is_state = l->graph->arguments[p->first].role == SF_ROLE_STATE && l->kept[p->first];
     if (how->grows)
         return 2 * grown >= p->count || (grown > 0 && is_whole_argument(l, p));
-    return is_most_of_argument(l, p, result) &&
-           (own > 0 || is_state || !is_like_other_state(l, p));
+    return is_most_of_argument(l, p, result) && (own > 0 || is_state || !is_like_other_state(l, p));
 }
 
 /* Where the results are that have all of the part; a prefix of NULL: nowhere. Of several places the first. */
@@ -346,7 +346,8 @@ static void link_tensor(sf_linker *l, uint32_t argument, const search *how)
         for (uint32_t r = 0; r < graph->top->nresults; r++)
             if (!l->taken[r] && sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
                 (named ? ends_in(graph->results[r].name, path)
-                       : !l->reported[r] && count_parts(sf_str_of(l->results[r].path)) <= how->most_depth) &&
+                       : !l->reported[r] &&
+                             count_parts(sf_str_of(l->results[r].path)) <= how->most_depth) &&
                 (sf_is_new_state(l, r, argument) || (!*path && is_old_state(l, r))) &&
                 is_better(l, r, best))
                 best = r;
@@ -535,9 +536,12 @@ static uint32_t *refute_by_growth(sf_linker *l, const uint32_t *aliases)
             ends_in(l->graph->results[aliases[i]].name,
                     path_behind_head(l->graph->arguments[i].name)))
             continue;
-        matching m = {l, SF_ARRAY(&l->arena, top->narguments, uint32_t),
+        matching m = {l,
+                      SF_ARRAY(&l->arena, top->narguments, uint32_t),
                       SF_ARRAY(&l->arena, top->nresults, uint32_t),
-                      SF_ARRAY(&l->arena, top->nresults, bool), aliases[i], false};
+                      SF_ARRAY(&l->arena, top->nresults, bool),
+                      aliases[i],
+                      false};
         for (uint32_t r = 0; r < top->nresults; r++)
             m.owners[r] = SF_NONE;
         for (uint32_t k = 0; k < top->narguments; k++) {
@@ -637,7 +641,8 @@ static bool has_names(const sf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const char *name = graph->arguments[i].name;
-        bool is_number = strncmp(name, "arg", 3) == 0 && name[3] && !name[3 + strspn(name + 3, "0123456789")];
+        bool is_number =
+            strncmp(name, "arg", 3) == 0 && name[3] && !name[3 + strspn(name + 3, "0123456789")];
         if (*name && !is_number)
             return true;
     }

@@ -75,8 +75,8 @@ static uint32_t count_grown(const trees *t, const group *g, uint32_t other)
             graph->arguments[argument].next != SF_NONE || t->l->fed[argument] ||
             t->l->taken[result] || t->l->reported[result])
             return 0;
-        grown += sf_maker(graph, graph->top->results[result]) &&
-                 sf_is_new_state(t->l, result, argument);
+        grown +=
+            sf_maker(graph, graph->top->results[result]) && sf_is_new_state(t->l, result, argument);
     }
     return grown;
 }

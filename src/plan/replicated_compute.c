@@ -88,7 +88,7 @@ void sf_warn_repeated(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
     if (repeated.avoidable <= SF_REPEATED_MUCH)
         return;
     sf_warn(diag, SF_NOWHERE,
-            "%.0f %% of what the ranks compute is done by several of them alike, %.0f %% by %s, "
+            "%.0f %% of the ranks' compute is replicated, %.0f %% in %s, "
             "which is not split",
             100 * repeated.avoidable, 100 * repeated.of_most, repeated.most);
 }

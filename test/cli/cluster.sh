@@ -37,6 +37,7 @@ for name in $names; do
 done
 expect 0 cluster 4x8xH100@2x100G
 says "32 in 4 nodes"
+says "source   DGX H100: NVSwitch, 2 x 100 Gb/s"
 gzip -k "$work/a.json" && expect 0 cluster "$work/a.json.gz"
 "$bin" cluster - <"$work/a.json" >"$work/out" 2>"$work/err" || fail "not from standard input"
 

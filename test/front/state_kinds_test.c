@@ -46,7 +46,7 @@
     "  %s0 = stablehlo.multiply %s, %t : " N "\n"                                                  \
     "  %l1 = stablehlo.multiply %l, %t : " N "\n"                                                  \
     "  %S = stablehlo.add %s0, %l1 : " N "\n"                                                      \
-    "  %D = stablehlo.multiply %l, %t : " N "\n"                                                        \
+    "  %D = stablehlo.multiply %l, %t : " N "\n"                                                   \
     "  %Q = stablehlo.dynamic_update_slice %q, %p, %zi : (" Q ", " B ", tensor<i32>) -> " Q "\n"   \
     "  %H = stablehlo.tanh %p : " B "\n"
 
@@ -66,17 +66,19 @@ typedef struct signature {
 } signature;
 
 static const signature signatures[] = {
-    {"a running loss before the loss", "w=params s=ema x=x y=y", "W=[0] S=[1] l=[2]", "", "wWsS", 0},
+    {"a running loss before the loss", "w=params s=ema x=x y=y", "W=[0] S=[1] l=[2]", "", "wWsS",
+     0},
     {"after the loss", "w=params s=ema x=x y=y", "W=[0] l=[1] S=[2]", "", "wWsS", 0},
     {"without names", "w s x y", "W S l", "", "wWsS", 0},
     {"after the loss, without names: it may be reported", "w s x y", "W l S", "", "wW", 1},
-    {"JAX aliases it to the loss", "w=params s=ema x=x y=y", "W=[0] l=[1] S=[2]", "wWsl", "wWsS", 1},
+    {"JAX aliases it to the loss", "w=params s=ema x=x y=y", "W=[0] l=[1] S=[2]", "wWsl", "wWsS",
+     1},
     {"the same without names", "w s x y", "W l S", "wWsl", "wWsS", 1},
     {"a number beside the loss", "w=params s=rate x=x y=y", "W=[0] l=[1]['loss'] S=[1]['rate']", "",
      "wW", 0},
     {"a coefficient of the loss", "w=params c=decay x=x y=y", "W=[0] n=[1] l=[2]", "", "wW", 0},
-    {"a multiple of the loss is not the loss", "w=params x=x y=y", "W=[0] D=[1]['double'] l=[1]['loss']", "",
-     "wW", 0},
+    {"a multiple of the loss is not the loss", "w=params x=x y=y",
+     "W=[0] D=[1]['double'] l=[1]['loss']", "", "wW", 0},
     {"a queue", "w=params q=queue x=x y=y", "W=[0] Q=[1] l=[2]", "", "wWqQ", 0},
     {"a queue, without names", "w q x y", "W Q l", "", "wWqQ", 0},
     {"old weights", "w=now v=before x=x y=y", "W=[0] w=[1] l=[2]", "", "wWvw", 0},
@@ -159,7 +161,8 @@ static void write_step(const signature *s, char *text, char *arguments, char *re
     for (int i = 0; i < count; i++) {
         put(text, "%s%s", i ? ", " : "", type_of(results[i]));
         if (at[i][1] == '=')
-            put(text, " {jax.result_info = \"result%.*s\"}", (int)strcspn(at[i] + 2, " "), at[i] + 2);
+            put(text, " {jax.result_info = \"result%.*s\"}", (int)strcspn(at[i] + 2, " "),
+                at[i] + 2);
     }
     put(text, ") {\n");
     for (const char *c = "wvfxykscq"; *c; c++)

@@ -10,7 +10,7 @@ function showGlance() {
     const from = [`${step.name}, ${countText(step.parameters)} parameters, on ${data.cluster}: mesh `, make('code', {}, meshText),
         `, ${plural(plan.ranks, 'rank')}, made by ${plan.made_by}. Step `, make('code', {}, step.hash), '.'];
     if (plan.recompute) from.push(` ${plural(plan.recompute.nodes, 'op')} of the forward pass, ${percent(plan.recompute.share)} of the compute, recomputed.`);
-    if (plan.repeated >= 0.01) from.push(` ${percent(plan.repeated)} of what ranks compute is done by several of them alike.`);
+    if (plan.repeated >= 0.01) from.push(` ${percent(plan.repeated)} of the compute of ranks is replicated.`);
     const shares = [['compute', 'compute', time.compute], ['waits', 'waiting for others', time.exposed]]
         .map(([kind, what, seconds]) => [kind, `${what} ${secondsText(seconds)}, ${shareText(seconds, time.seconds)}`, seconds / time.seconds]);
     const bar = make('div', { class: 'split', role: 'img', 'aria-label': shares.map((share) => share[1]).join('; ') });

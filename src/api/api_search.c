@@ -1,10 +1,10 @@
 /* The search for a plan. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api_options.h"
 #include "api/api_spec.h"
-#include "api/shard_state.h"
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/output.h"
@@ -14,11 +14,13 @@
 #include "op/op.h"
 #include "pass/pass.h"
 #include "plan/recipe/recipe.h"
+#include "plan/recipe/shard_state.h"
 #include "plan/recompute_policy.h"
 #include "plan/replicated_compute.h"
 #include "plan/stacked_layers.h"
 #include "run/runner.h"
 #include "search/device_subsets.h"
+#include "search/specs/queue_answer.h"
 #include "sheaf/pass.h"
 
 struct job {
@@ -164,6 +166,26 @@ static void name_origin(const sf_graph *graph, const sf_plan_options *options, s
             sf_arena_string(&plan->arena, origin->path, strlen(origin->path));
 }
 
+/* The search over specifications (search/specs/plan_queue.h), for SHEAF_SEARCH=specs, until it replaces the other one: a plan, or
+ * NULL where it cannot say what is fixed, or nothing that it finds fits. */
+static sf_status search_specs(const struct job *job, const sf_graph *graph, sf_plan **out)
+{
+    enum { WIDTH = 4, BUDGET = 120 };
+    const char *way = getenv("SHEAF_SEARCH");
+    sf_choice_rules rules;
+    *out = NULL;
+    if (!way || strcmp(way, "specs") != 0 || !sf_choice_rules_read(&job->said, &rules))
+        return SF_OK;
+    sf_queue_options options = {.cluster = job->options.cluster,
+                                .target = sf_cluster_target(job->options.cluster),
+                                .rules = &rules,
+                                .memory = job->spec.memory,
+                                .width = WIDTH,
+                                .budget = job->options.level == 2 ? BUDGET / 2 : BUDGET,
+                                .threads = job->threads};
+    return sf_answer_by_queue(graph, &options, job->diag, out);
+}
+
 static sf_status search(void *context)
 {
     struct job *job = context;
@@ -178,6 +200,8 @@ static sf_status search(void *context)
         own->kernels = job->spec.kernels;
     }
     if (status == SF_OK)
+        status = search_specs(job, own ? own : job->graph, &job->plan);
+    if (status == SF_OK && !job->plan)
         status = sf_choose_on_parts(own ? own : job->graph, &options, wanted ? &misfit : NULL,
                                     job->diag, &job->plan);
     if (status == SF_OK && *job->plan->passes.list)

@@ -72,3 +72,36 @@ sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, sf_program
     sf_cluster_free(cluster);
     return status;
 }
+
+/* Whether the library has the cluster by its name: then only the name is kept. */
+static bool is_of_library(const sf_cluster *cluster)
+{
+    sf_cluster *same = NULL;
+    sf_diag unheard = {0};
+    bool is = sf_cluster_make(sf_str_of(cluster->name), &unheard, &same) == SF_OK &&
+              sf_cluster_hash(same) == sf_cluster_hash(cluster);
+    sf_diag_clear(&unheard);
+    sf_cluster_free(same);
+    return is;
+}
+
+sf_status sf_plan_name_passes(sf_plan *plan, const char *names, const sf_cluster *cluster,
+                              int64_t memory, sf_diag *diag)
+{
+    sf_arena arena = {0};
+    sf_pass_list list;
+    sf_buf text = {0};
+    sf_status status = sf_pass_list_load(names, &arena, diag, &list);
+    sf_plan_passes passes = {list.count ? names : "", "", memory, true};
+    if (status == SF_OK && cluster && is_of_library(cluster))
+        passes.cluster = cluster->name;
+    else if (status == SF_OK && cluster)
+        sf_cluster_write(cluster, &text);
+    if (text.text)
+        passes.cluster = text.text;
+    if (status == SF_OK)
+        sf_plan_set_passes(plan, &passes);
+    sf_buf_free(&text);
+    sf_arena_free(&arena);
+    return status;
+}

@@ -14,4 +14,9 @@ bool sf_plan_is_approximate(const sf_plan *plan);
 sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, sf_program *program,
                           sf_arena *arena, sf_diag *diag, sf_pass_outcome **outcomes, int *count);
 
+/* Names the passes of the plan, "" or "none" for none, and the cluster whose costs they go by: NULL: cores of a machine. SF_EUSAGE
+ * where there is no such pass. */
+sf_status sf_plan_name_passes(sf_plan *plan, const char *names, const sf_cluster *cluster,
+                              int64_t memory, sf_diag *diag);
+
 #endif

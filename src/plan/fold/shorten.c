@@ -252,6 +252,34 @@ static void copy_head(shortener *s, const sf_short_step *out)
     }
 }
 
+/* Nodes were copied as results asked for them, updates first. In the order of the long step few values are made before they
+ * are needed, so the order of the copies decides fusion, memory and what collectives are concurrent with. */
+static void order_as_before(shortener *s, sf_short_step *out, sf_arena *arena)
+{
+    const sf_block *top = s->from->top;
+    sf_item *items = SF_ARRAY(&s->scratch, s->to->nnodes, sf_item);
+    sf_value *roots = SF_ARRAY(&s->scratch, top->nnodes, sf_value);
+    size_t nroots = 0;
+    for (uint32_t i = 0; i < s->to->nnodes; i++)
+        items[i] = SF_NONE;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(s->from, i);
+        if (s->progress[node->id] != DONE || node->nresults == 0)
+            continue;
+        roots[nroots] = s->map[node->result];
+        items[s->to->values[roots[nroots++]].node] = node->id;
+    }
+    sf_graph_arrange(s->to, nroots, roots);
+    sf_graph *ordered = sf_graph_clone(s->to);
+    out->item_of = SF_ARRAY(arena, ordered->nnodes, sf_item);
+    for (uint32_t i = 0; i < ordered->nnodes; i++)
+        out->item_of[i] = SF_NONE;
+    for (uint32_t i = 0; i < ordered->top->nnodes; i++)
+        out->item_of[ordered->top->nodes[i]] = items[s->to->top->nodes[i]];
+    sf_graph_free(s->to);
+    s->to = ordered;
+}
+
 static bool shorten(shortener *s, sf_short_step *out, sf_arena *arena)
 {
     const sf_block *top = s->from->top;
@@ -264,14 +292,7 @@ static bool shorten(shortener *s, sf_short_step *out, sf_arena *arena)
             return false;
     }
     copy_head(s, out);
-    out->item_of = SF_ARRAY(arena, s->to->nnodes, sf_item);
-    for (uint32_t i = 0; i < s->to->nnodes; i++)
-        out->item_of[i] = SF_NONE;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(s->from, i);
-        if (s->progress[node->id] == DONE && node->nresults > 0)
-            out->item_of[s->to->values[s->map[node->result]].node] = node->id;
-    }
+    order_as_before(s, out, arena);
     return true;
 }
 

@@ -290,8 +290,10 @@ static const struct row {
     {{.name = "2d", .about = "dp over axis data and megatron over axis model"},
      {"data", "model"},
      {apply_dp, apply_megatron}},
+    {{.name = "replicas", .about = "the batch over axis replica"}, {"replica"}, {apply_dp}},
 };
-enum { NROWS = sizeof rows / sizeof *rows };
+/* The last is not listed: with a recipe of ZeRO it is hybrid sharding, which the search over specifications alone considers. */
+enum { ALL_ROWS = sizeof rows / sizeof *rows, NROWS = ALL_ROWS - 1 };
 
 const sf_recipe *sf_recipe_nth(int index)
 {
@@ -300,7 +302,7 @@ const sf_recipe *sf_recipe_nth(int index)
 
 static const struct row *find_row(sf_str name)
 {
-    for (int i = 0; i < NROWS; i++) {
+    for (int i = 0; i < ALL_ROWS; i++) {
         const sf_recipe *recipe = &rows[i].recipe;
         if (sf_str_is(name, recipe->name) || (recipe->alias && sf_str_is(name, recipe->alias)))
             return &rows[i];
@@ -333,7 +335,7 @@ const char *const *sf_recipe_axes(const char *name)
 }
 
 /* Recipes that are done together, the first the strongest: "2d+zero1". */
-enum { MOST_ROWS = 4 };
+enum { MOST_ROWS = 5 };
 typedef struct combination {
     int nrows, naxes;
     const struct row *rows[MOST_ROWS];

@@ -1,6 +1,6 @@
 /* The recipe and the passes of a way to shard state. */
-#ifndef SF_API_SHARD_STATE_H
-#define SF_API_SHARD_STATE_H
+#ifndef SF_PLAN_RECIPE_SHARD_STATE_H
+#define SF_PLAN_RECIPE_SHARD_STATE_H
 
 #include "plan/spec.h"
 

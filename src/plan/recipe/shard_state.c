@@ -1,4 +1,4 @@
-#include "api/shard_state.h"
+#include "plan/recipe/shard_state.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -22,6 +22,7 @@ typedef struct pipe_message {
     uint32_t from, to; /* groups */
     uint32_t version, run;
     bool is_part;   /* of a sum that is made on several pipeline ranks */
+    bool is_behind; /* an argument, sent behind the results of the first task */
     int64_t number; /* among those between the two, in this direction */
     uint32_t sent_at,
         used_at; /* the place in the order of who sends, and of who receives; NEVER: not known */
@@ -75,6 +76,7 @@ typedef struct piping {
     uint32_t
         *middle; /* by pipeline rank: the place where that is put together, where there is one, */
     uint32_t *last;      /* and that of the nodes after all tasks */
+    int64_t *begins, *ends; /* by pipeline rank: of its first task, in tasks */
     pipe_doings *doings; /* by place of this pipeline rank */
 
     local_version **versions; /* by run, and at the end, invariant ones */
@@ -177,5 +179,9 @@ void pipe_find_ends(piping *p);
 
 /* pipeline_messages.c: fills in `messages` and its indices. */
 void pipe_list_messages(piping *p);
+
+/* Whether the message has the same value in all micro-batches, and is sent before or beside the
+ * first task of the sender, which ends before the first of the receiver begins. */
+bool pipe_comes_first(const piping *p, const pipe_message *m);
 
 #endif

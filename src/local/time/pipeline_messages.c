@@ -18,23 +18,26 @@ static bool is_run(const piping *p, const sf_node *node, uint32_t run)
     return false;
 }
 
-/* From one of those that have it to those that want it and have it not. */
+/* From one of those that have it to those among `wanted` that have it not. */
+static void note_messages_to(piping *p, uint64_t wanted, uint64_t have, pipe_message m)
+{
+    m.version = pipe_same(p, m.version);
+    for (m.to = 0; m.to < p->pipe->ngroups; m.to++)
+        if (wanted >> m.to & 1 && pipe_sends(have, m.from, m.to))
+            note_message(p, m);
+}
+
 static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t run,
                           uint32_t place)
 {
-    uint64_t wanted = p->wanted[pipe_instance(p, version, run)];
-    for (uint32_t to = 0; to < p->pipe->ngroups; to++)
-        if (wanted >> to & 1 && pipe_sends(have, from, to))
-            note_message(p, (pipe_message){.from = from,
-                                           .to = to,
-                                           .version = pipe_same(p, version),
-                                           .run = run,
-                                           .sent_at = place});
+    note_messages_to(
+        p, p->wanted[pipe_instance(p, version, run)], have,
+        (pipe_message){.from = from, .version = version, .run = run, .sent_at = place});
 }
 
 /* The order of a pipeline rank at one position after its tasks: parts of sums, then sums, then
- * nodes. */
-typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE } coming_kind;
+ * nodes, then arguments. */
+typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE, COMING_ARGUMENT } coming_kind;
 
 typedef struct coming {
     uint32_t place;
@@ -117,9 +120,42 @@ static void list_node(piping *p, uint32_t item, comings *lists)
     }
 }
 
+/* The pipeline ranks whose first task begins when the first of this one has ended. A survey comes
+ * before the tasks. */
+static uint64_t find_later(const piping *p, uint32_t group)
+{
+    uint64_t later = 0;
+    for (uint32_t g = 0; g < p->pipe->ngroups && p->nruns == p->nmicrobatches; g++)
+        later |= (uint64_t)(p->begins[g] >= p->ends[group]) << g;
+    return later;
+}
+
+bool pipe_comes_first(const piping *p, const pipe_message *m)
+{
+    return m->sent_at == 0 && !is_microbatched_version(p->t, m->version) &&
+           find_later(p, m->from) >> m->to & 1;
+}
+
+/* An argument to those that have time for it behind the results of the first task, which others
+ * wait for; or to those that have not. */
+static void note_argument(piping *p, uint32_t group, uint32_t argument, bool is_behind)
+{
+    uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, argument);
+    uint32_t version = p->t->b->reshards->made[p->t->step->top->arguments[argument]];
+    uint64_t later = find_later(p, group);
+    if (holders >> group & 1)
+        note_messages_to(
+            p, p->wanted[pipe_instance(p, version, 0)] & (is_behind ? later : ~later), holders,
+            (pipe_message){.from = group, .version = version, .is_behind = is_behind});
+}
+
 static void note_coming(piping *p, uint32_t group, const coming *c)
 {
     const sf_reshards *m = p->t->b->reshards;
+    if (c->kind == COMING_ARGUMENT) {
+        note_argument(p, group, c->item, true);
+        return;
+    }
     const sf_step_item *item = &m->steps[c->item];
     if (c->kind == COMING_NODE) {
         const sf_node *node = p->t->step->nodes[item->index];
@@ -140,15 +176,12 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
                               .sent_at = c->place});
 }
 
-/* Lists the sends of a pipeline rank in its order; arguments first. */
+/* Lists the sends of a pipeline rank in its order. */
 static void note_sent(piping *p, uint32_t group, comings *list)
 {
-    const sf_reshards *m = p->t->b->reshards;
-    const sf_block *top = p->t->step->top;
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
-        if (holders >> group & 1)
-            note_messages(p, group, holders, m->made[top->arguments[i]], 0, 0);
+    for (uint32_t i = 0; i < p->t->step->top->narguments; i++) {
+        note_argument(p, group, i, false);
+        list_coming(p, list, (coming){.kind = COMING_ARGUMENT, .item = i});
     }
     if (list->count > 0)
         qsort(list->at, list->count, sizeof *list->at, compare_comings);
@@ -208,8 +241,30 @@ static void find_arrived(piping *p)
     }
 }
 
+/* When the first task of each pipeline rank begins and ends, if all take equally long. */
+static void time_first_tasks(piping *p)
+{
+    sf_arena *arena = &p->t->arena;
+    const sf_schedule *schedule = &p->pipeline->schedule;
+    size_t count = (size_t)p->pipe->nstages * SF_PASSES;
+    int64_t *time = SF_ARRAY(arena, count, int64_t);
+    sf_pipe_jobs jobs;
+    sf_times times;
+    for (size_t i = 0; i < count; i++)
+        time[i] = 1;
+    sf_schedule_time(schedule, &(sf_pipe_costs){.time = time}, arena, &jobs, &times);
+    p->begins = SF_ARRAY(arena, p->pipe->ngroups, int64_t);
+    p->ends = SF_ARRAY(arena, p->pipe->ngroups, int64_t);
+    for (uint32_t g = 0; g < p->pipe->ngroups; g++) {
+        uint32_t first = sf_job_of(&jobs, schedule->tasks[g][0]);
+        p->begins[g] = times.start[first];
+        p->ends[g] = times.end[first];
+    }
+}
+
 void pipe_list_messages(piping *p)
 {
+    time_first_tasks(p);
     int64_t *sent = SF_ARRAY(&p->t->arena, p->pipe->ngroups, int64_t);
     note_all_sent(p);
     for (uint32_t i = (uint32_t)p->nmessages; i-- > 0;) {

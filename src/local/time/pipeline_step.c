@@ -7,8 +7,26 @@
 
 /* Messages */
 
+/* Of a large tensor that ranks along other axes all have, each sends its part, and they gather it
+ * where it arrives: along axes after that of the pipeline, whose ranks are nearer to each other. */
+static void split_message(const piping *p, const sf_type *type, sf_layout *layout)
+{
+    const sf_mesh *mesh = &p->t->space->mesh;
+    if (sf_shard_bytes(type, layout, mesh) < (double)p->pipeline->split_bytes)
+        return;
+    for (int a = p->pipeline->axis + 1; a < mesh->naxes; a++)
+        for (int d = 0; d < type->rank && layout->axes[a].kind == SF_REPLICATED; d++) {
+            sf_layout split = *layout;
+            split.axes[a] = (sf_share){.kind = SF_SPLIT, .dim = d};
+            split.axes[a].period = sf_layout_period(&split, mesh, a, d, type->dims[d]);
+            if (mesh->axes[a].size > 1 &&
+                sf_layout_fits(&split, mesh, type->rank, type->dims, NULL))
+                *layout = split;
+        }
+}
+
 /* The layout of a value in a message between its maker and its reader: the one with fewer bytes,
- * and complete. */
+ * and complete; split further where that pays. */
 static sf_layout message_layout(const piping *p, uint32_t version)
 {
     const microbatching *t = p->t;
@@ -31,7 +49,9 @@ static sf_layout message_layout(const piping *p, uint32_t version)
             least = bytes;
         }
     }
-    return least < 0 ? microbatch_invariant : best;
+    best = least < 0 ? microbatch_invariant : best;
+    split_message(p, local_type(t->b, type, v->layout), &best);
+    return best;
 }
 
 static const sf_node *add_message(piping *p, const pipe_message *m, sf_opcode code,
@@ -169,18 +189,41 @@ static void receive_version(piping *p, uint32_t version, uint32_t run)
         receive_up_to(p, &p->messages[i - 1]);
 }
 
-static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part)
+static void send_messages(piping *p, uint32_t version, uint32_t run, bool is_part, bool is_behind)
 {
     local_builder *b = p->t->b;
     uint32_t at = pipe_same(p, version);
     for (uint32_t i = p->outgoing[pipe_instance(p, at, run)]; i > 0; i = p->messages[i - 1].next) {
         const pipe_message *m = &p->messages[i - 1];
-        if (m->is_part != is_part)
+        if (m->is_part != is_part || m->is_behind != is_behind)
             continue;
         sf_value value = local_value(b, at);
         note_where(p, b->reshards->versions[at].value);
         add_message(p, m, SF_OP_SEND, &value, NULL);
     }
+}
+
+static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part)
+{
+    send_messages(p, version, run, is_part, false);
+}
+
+/* Arguments that were left for behind the first task. */
+static void send_arguments(piping *p)
+{
+    const sf_block *top = p->t->step->top;
+    enter_run(p, 0, false);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        send_messages(p, p->t->b->reshards->made[top->arguments[i]], 0, false, true);
+}
+
+/* Messages that come before those of tasks: whoever sends them is not to wait until tasks need
+ * them. */
+static void receive_first(piping *p)
+{
+    for (size_t i = 0; i < p->nmessages; i++)
+        if (p->messages[i].to == p->group && pipe_comes_first(p, &p->messages[i]))
+            receive_up_to(p, &p->messages[i]);
 }
 
 /* Emitting */
@@ -343,6 +386,7 @@ static void close_outputs(piping *p, bool in_middle, bool at_home)
 static sf_status add_tasks(piping *p)
 {
     uint32_t last = p->last[p->group];
+    receive_first(p);
     for (uint32_t place = 0; place <= last; place++) {
         const pipe_doings *list = &p->doings[place];
         bool in_middle = p->has_middle && place == p->middle[p->group];
@@ -350,6 +394,8 @@ static sf_status add_tasks(piping *p)
             close_outputs(p, in_middle, at_home);
         for (size_t i = 0; i < list->count; i++)
             SF_TRY(add_doing(p, &list->at[i]));
+        if (place == 0)
+            send_arguments(p);
     }
     return SF_OK;
 }

@@ -18,32 +18,28 @@ static bool is_run(const piping *p, const sf_node *node, uint32_t run)
     return false;
 }
 
-/* From one of those that have it to those among `wanted` that have it not. */
-static void note_messages_to(piping *p, uint64_t wanted, uint64_t have, pipe_message m)
-{
-    m.version = pipe_same(p, m.version);
-    for (m.to = 0; m.to < p->pipe->ngroups; m.to++)
-        if (wanted >> m.to & 1 && pipe_sends(have, m.from, m.to))
-            note_message(p, m);
-}
-
+/* From one of those that have it to those that want it and have it not, now: not behind. */
 static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t run,
                           uint32_t place)
 {
-    note_messages_to(
-        p, p->wanted[pipe_instance(p, version, run)], have,
-        (pipe_message){.from = from, .version = version, .run = run, .sent_at = place});
+    uint64_t wanted = p->wanted[pipe_instance(p, version, run)];
+    for (uint32_t to = 0; to < p->pipe->ngroups; to++) {
+        pipe_message m = {from, to, .version = pipe_same(p, version), .run = run, .sent_at = place};
+        if (wanted >> to & 1 && pipe_sends(have, from, to) && !pipe_is_behind(p, &m))
+            note_message(p, m);
+    }
 }
 
 /* The order of a pipeline rank at one position after its tasks: parts of sums, then sums, then
- * nodes, then arguments. */
-typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE, COMING_ARGUMENT } coming_kind;
+ * nodes, then what is behind. */
+typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE, COMING_BEHIND } coming_kind;
 
 typedef struct coming {
     uint32_t place;
     coming_kind kind;
-    uint32_t item; /* of the step's list */
+    uint32_t item; /* of the step's list; behind: how many are in front of it */
     uint32_t run;
+    pipe_message behind;
 } coming;
 
 typedef struct comings {
@@ -78,6 +74,22 @@ static void list_coming(piping *p, comings *list, coming c)
     SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
 }
 
+/* A value that is the same in all micro-batches, to those for whom it can be behind. */
+static void list_behind(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t place,
+                        comings *list)
+{
+    uint64_t wanted = p->wanted[pipe_instance(p, version, 0)];
+    for (uint32_t to = 0; to < p->pipe->ngroups; to++) {
+        pipe_message m = {from, to, .version = pipe_same(p, version), .sent_at = place};
+        if (wanted >> to & 1 && pipe_sends(have, from, to) && pipe_is_behind(p, &m))
+            list_coming(p, list,
+                        (coming){.place = m.sent_at,
+                                 .kind = COMING_BEHIND,
+                                 .item = (uint32_t)list->count,
+                                 .behind = m});
+    }
+}
+
 /* `lists` is by pipeline rank. */
 static void list_output(piping *p, uint32_t item, comings *lists)
 {
@@ -91,7 +103,9 @@ static void list_output(piping *p, uint32_t item, comings *lists)
         bool is_home = home >> group & 1;
         if (is_home || has_parts(p, reshard, group))
             list_coming(p, &lists[group],
-                        (coming){places[group], is_home ? COMING_SUM : COMING_PART, item, 0});
+                        (coming){.place = places[group],
+                                 .kind = is_home ? COMING_SUM : COMING_PART,
+                                 .item = item});
     }
 }
 
@@ -115,45 +129,20 @@ static void list_node(piping *p, uint32_t item, comings *lists)
         if (have == 0 || !is_sent(p, node, run, have))
             continue;
         uint32_t from = (uint32_t)__builtin_ctzll(have);
+        uint32_t place = pipe_place(p, node, run, from);
+        for (uint32_t r = 0; r < node->nresults && !is_microbatched_node(p->t, node); r++)
+            list_behind(p, from, have, p->t->b->reshards->made[node->result + r], place,
+                        &lists[from]);
         list_coming(p, &lists[from],
-                    (coming){pipe_place(p, node, run, from), COMING_NODE, item, run});
+                    (coming){.place = place, .kind = COMING_NODE, .item = item, .run = run});
     }
-}
-
-/* The pipeline ranks whose first task begins when the first of this one has ended. A survey comes
- * before the tasks. */
-static uint64_t find_later(const piping *p, uint32_t group)
-{
-    uint64_t later = 0;
-    for (uint32_t g = 0; g < p->pipe->ngroups && p->nruns == p->nmicrobatches; g++)
-        later |= (uint64_t)(p->begins[g] >= p->ends[group]) << g;
-    return later;
-}
-
-bool pipe_comes_first(const piping *p, const pipe_message *m)
-{
-    return m->sent_at == 0 && !is_microbatched_version(p->t, m->version) &&
-           find_later(p, m->from) >> m->to & 1;
-}
-
-/* An argument to those that have time for it behind the results of the first task, which others
- * wait for; or to those that have not. */
-static void note_argument(piping *p, uint32_t group, uint32_t argument, bool is_behind)
-{
-    uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, argument);
-    uint32_t version = p->t->b->reshards->made[p->t->step->top->arguments[argument]];
-    uint64_t later = find_later(p, group);
-    if (holders >> group & 1)
-        note_messages_to(
-            p, p->wanted[pipe_instance(p, version, 0)] & (is_behind ? later : ~later), holders,
-            (pipe_message){.from = group, .version = version, .is_behind = is_behind});
 }
 
 static void note_coming(piping *p, uint32_t group, const coming *c)
 {
     const sf_reshards *m = p->t->b->reshards;
-    if (c->kind == COMING_ARGUMENT) {
-        note_argument(p, group, c->item, true);
+    if (c->kind == COMING_BEHIND) {
+        note_message(p, c->behind);
         return;
     }
     const sf_step_item *item = &m->steps[c->item];
@@ -179,9 +168,14 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
 /* Lists the sends of a pipeline rank in its order. */
 static void note_sent(piping *p, uint32_t group, comings *list)
 {
-    for (uint32_t i = 0; i < p->t->step->top->narguments; i++) {
-        note_argument(p, group, i, false);
-        list_coming(p, list, (coming){.kind = COMING_ARGUMENT, .item = i});
+    const sf_reshards *m = p->t->b->reshards;
+    const sf_block *top = p->t->step->top;
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
+        if (!(holders >> group & 1))
+            continue;
+        list_behind(p, group, holders, m->made[top->arguments[i]], 0, list);
+        note_messages(p, group, holders, m->made[top->arguments[i]], 0, 0);
     }
     if (list->count > 0)
         qsort(list->at, list->count, sizeof *list->at, compare_comings);
@@ -199,8 +193,7 @@ static void note_all_sent(piping *p)
         note_sent(p, group, &lists[group]);
 }
 
-/* Where the receiver reads it at the latest for the first time; NEVER: that is not known. */
-static uint32_t find_use(const piping *p, const pipe_message *m)
+uint32_t pipe_find_use(const piping *p, const pipe_message *m)
 {
     const microbatching *t = p->t;
     sf_value value = t->b->reshards->versions[m->version].value;
@@ -225,7 +218,7 @@ static void find_arrived(piping *p)
         if (m->to == p->group)
             continue;
         pipe_channel *c = &out[m->to];
-        m->used_at = m->is_part ? NEVER : find_use(p, m);
+        m->used_at = m->is_part ? NEVER : pipe_find_use(p, m);
         SF_PUSH(&p->t->arena, c->at, c->count, c->capacity, i);
     }
     for (uint32_t group = 0; group < p->pipe->ngroups; group++) {
@@ -241,30 +234,8 @@ static void find_arrived(piping *p)
     }
 }
 
-/* When the first task of each pipeline rank begins and ends, if all take equally long. */
-static void time_first_tasks(piping *p)
-{
-    sf_arena *arena = &p->t->arena;
-    const sf_schedule *schedule = &p->pipeline->schedule;
-    size_t count = (size_t)p->pipe->nstages * SF_PASSES;
-    int64_t *time = SF_ARRAY(arena, count, int64_t);
-    sf_pipe_jobs jobs;
-    sf_times times;
-    for (size_t i = 0; i < count; i++)
-        time[i] = 1;
-    sf_schedule_time(schedule, &(sf_pipe_costs){.time = time}, arena, &jobs, &times);
-    p->begins = SF_ARRAY(arena, p->pipe->ngroups, int64_t);
-    p->ends = SF_ARRAY(arena, p->pipe->ngroups, int64_t);
-    for (uint32_t g = 0; g < p->pipe->ngroups; g++) {
-        uint32_t first = sf_job_of(&jobs, schedule->tasks[g][0]);
-        p->begins[g] = times.start[first];
-        p->ends[g] = times.end[first];
-    }
-}
-
 void pipe_list_messages(piping *p)
 {
-    time_first_tasks(p);
     int64_t *sent = SF_ARRAY(&p->t->arena, p->pipe->ngroups, int64_t);
     note_all_sent(p);
     for (uint32_t i = (uint32_t)p->nmessages; i-- > 0;) {

@@ -93,9 +93,8 @@ static void own_forward(sf_staging *s)
 
 static bool narrows(const sf_staging *s, const sf_node *node)
 {
-    return sf_is(node, SF_OP_CONVERT) &&
-           sf_type_bytes(sf_type_of(s->graph, node->result)) <
-               sf_type_bytes(sf_type_of(s->graph, node->operands[0]));
+    return sf_is(node, SF_OP_CONVERT) && sf_type_bytes(sf_type_of(s->graph, node->result)) <
+                                             sf_type_bytes(sf_type_of(s->graph, node->operands[0]));
 }
 
 /* Whether the stage reads the parameter for something else than to convert it to fewer bits. */

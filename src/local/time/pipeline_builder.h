@@ -5,7 +5,7 @@
  *     pipeline_placement.c  places of nodes: the pipeline rank, and the position in its order
  *     pipeline_needs.c      the work of this pipeline rank at each position, from needed values
  *     pipeline_messages.c   messages between pipeline ranks, in order
- *     pipeline_behind.c     messages that can wait, and the layouts of all
+ *     pipeline_deferred.c     messages that can wait, and the layouts of all
  *     pipeline_results.c    its arguments and results
  *     pipeline_step.c       the step: nodes, sums over micro-batches, messages
  */
@@ -22,8 +22,8 @@ enum { NEVER = UINT32_MAX };
 typedef struct pipe_message {
     uint32_t from, to; /* groups */
     uint32_t version, run;
-    bool is_part;   /* of a sum that is made on several pipeline ranks */
-    bool is_behind; /* sent behind the messages of the task at `sent_at`, received at `due_at` */
+    bool is_part;     /* of a sum that is made on several pipeline ranks */
+    bool is_deferred; /* sent after the messages of the task at `sent_at`, received at `due_at` */
     uint32_t due_at;
     int64_t number; /* among those between the two, in this direction */
     uint32_t sent_at,
@@ -179,10 +179,10 @@ void pipe_find_wanted(piping *p);
 /* pipeline_results.c: arguments and results of the pipeline rank's step, and their attributes. */
 void pipe_find_ends(piping *p);
 
-/* pipeline_behind.c: the layout of a value in a message. Whether a message, of which it is known
- * where it is made, goes behind those of a task: then its places are set. `pipe_time_tasks` first. */
+/* pipeline_deferred.c: the layout of a value in a message. Whether a message, of which it is known
+ * where it is made, is deferred: then its places are set. `pipe_time_tasks` first. */
 sf_layout pipe_message_layout(const piping *p, uint32_t version);
-bool pipe_is_behind(const piping *p, pipe_message *m);
+bool pipe_defer(const piping *p, pipe_message *m);
 void pipe_time_tasks(piping *p);
 
 /* pipeline_messages.c: where the receiver reads it at the latest for the first time; NEVER: that is

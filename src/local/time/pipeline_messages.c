@@ -18,28 +18,28 @@ static bool is_run(const piping *p, const sf_node *node, uint32_t run)
     return false;
 }
 
-/* From one of those that have it to those that want it and have it not, now: not behind. */
+/* From one of those that have it to those that want it and have it not, unless it is deferred. */
 static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t run,
                           uint32_t place)
 {
     uint64_t wanted = p->wanted[pipe_instance(p, version, run)];
     for (uint32_t to = 0; to < p->pipe->ngroups; to++) {
         pipe_message m = {from, to, .version = pipe_same(p, version), .run = run, .sent_at = place};
-        if (wanted >> to & 1 && pipe_sends(have, from, to) && !pipe_is_behind(p, &m))
+        if (wanted >> to & 1 && pipe_sends(have, from, to) && !pipe_defer(p, &m))
             note_message(p, m);
     }
 }
 
 /* The order of a pipeline rank at one position after its tasks: parts of sums, then sums, then
- * nodes, then what is behind. */
-typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE, COMING_BEHIND } coming_kind;
+ * nodes, then deferred messages. */
+typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE, COMING_DEFERRED } coming_kind;
 
 typedef struct coming {
     uint32_t place;
     coming_kind kind;
-    uint32_t item; /* of the step's list; behind: how many are in front of it */
+    uint32_t item; /* of the step's list; deferred: how many precede it */
     uint32_t run;
-    pipe_message behind;
+    pipe_message deferred;
 } coming;
 
 typedef struct comings {
@@ -74,19 +74,19 @@ static void list_coming(piping *p, comings *list, coming c)
     SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
 }
 
-/* A value that is the same in all micro-batches, to those for whom it can be behind. */
-static void list_behind(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t place,
-                        comings *list)
+/* A value that is the same in all micro-batches, to those for whom it can be deferred. */
+static void list_deferred(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t place,
+                          comings *list)
 {
     uint64_t wanted = p->wanted[pipe_instance(p, version, 0)];
     for (uint32_t to = 0; to < p->pipe->ngroups; to++) {
         pipe_message m = {from, to, .version = pipe_same(p, version), .sent_at = place};
-        if (wanted >> to & 1 && pipe_sends(have, from, to) && pipe_is_behind(p, &m))
+        if (wanted >> to & 1 && pipe_sends(have, from, to) && pipe_defer(p, &m))
             list_coming(p, list,
                         (coming){.place = m.sent_at,
-                                 .kind = COMING_BEHIND,
+                                 .kind = COMING_DEFERRED,
                                  .item = (uint32_t)list->count,
-                                 .behind = m});
+                                 .deferred = m});
     }
 }
 
@@ -131,8 +131,8 @@ static void list_node(piping *p, uint32_t item, comings *lists)
         uint32_t from = (uint32_t)__builtin_ctzll(have);
         uint32_t place = pipe_place(p, node, run, from);
         for (uint32_t r = 0; r < node->nresults && !is_microbatched_node(p->t, node); r++)
-            list_behind(p, from, have, p->t->b->reshards->made[node->result + r], place,
-                        &lists[from]);
+            list_deferred(p, from, have, p->t->b->reshards->made[node->result + r], place,
+                          &lists[from]);
         list_coming(p, &lists[from],
                     (coming){.place = place, .kind = COMING_NODE, .item = item, .run = run});
     }
@@ -141,8 +141,8 @@ static void list_node(piping *p, uint32_t item, comings *lists)
 static void note_coming(piping *p, uint32_t group, const coming *c)
 {
     const sf_reshards *m = p->t->b->reshards;
-    if (c->kind == COMING_BEHIND) {
-        note_message(p, c->behind);
+    if (c->kind == COMING_DEFERRED) {
+        note_message(p, c->deferred);
         return;
     }
     const sf_step_item *item = &m->steps[c->item];
@@ -174,7 +174,7 @@ static void note_sent(piping *p, uint32_t group, comings *list)
         uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
         if (!(holders >> group & 1))
             continue;
-        list_behind(p, group, holders, m->made[top->arguments[i]], 0, list);
+        list_deferred(p, group, holders, m->made[top->arguments[i]], 0, list);
         note_messages(p, group, holders, m->made[top->arguments[i]], 0, 0);
     }
     if (list->count > 0)

@@ -154,27 +154,27 @@ static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part
 {
     size_t at = pipe_instance(p, version, run);
     for (uint32_t i = p->outgoing[at]; i > 0; i = p->messages[i - 1].next)
-        if (p->messages[i - 1].is_part == is_part && !p->messages[i - 1].is_behind)
+        if (p->messages[i - 1].is_part == is_part && !p->messages[i - 1].is_deferred)
             send_message(p, &p->messages[i - 1]);
 }
 
-/* Messages that can wait, behind those of the task at the place. */
-static void send_behind(piping *p, uint32_t place)
+/* Deferred messages follow those of the task at the place. */
+static void send_deferred(piping *p, uint32_t place)
 {
     enter_run(p, 0, false);
     for (size_t i = 0; i < p->nmessages; i++) {
         const pipe_message *m = &p->messages[i];
-        if (m->from == p->group && m->is_behind && m->sent_at == place)
+        if (m->from == p->group && m->is_deferred && m->sent_at == place)
             send_message(p, m);
     }
 }
 
-/* They are received when they are sent, not when they are needed: their sender has others behind. */
-static void receive_behind(piping *p, uint32_t place)
+/* They are received when they are sent, not when they are needed: others of their sender follow. */
+static void receive_deferred(piping *p, uint32_t place)
 {
     for (size_t i = 0; i < p->nmessages; i++) {
         const pipe_message *m = &p->messages[i];
-        if (m->to == p->group && m->is_behind && m->due_at == place)
+        if (m->to == p->group && m->is_deferred && m->due_at == place)
             receive_up_to(p, m);
     }
 }
@@ -341,13 +341,13 @@ static sf_status add_tasks(piping *p)
     uint32_t last = p->last[p->group];
     for (uint32_t place = 0; place <= last; place++) {
         const pipe_doings *list = &p->doings[place];
-        receive_behind(p, place);
+        receive_deferred(p, place);
         bool in_middle = p->has_middle && place == p->middle[p->group];
         for (int at_home = 0; at_home < 2 && (in_middle || place == last); at_home++)
             close_outputs(p, in_middle, at_home);
         for (size_t i = 0; i < list->count; i++)
             SF_TRY(add_doing(p, &list->at[i]));
-        send_behind(p, place);
+        send_deferred(p, place);
     }
     return SF_OK;
 }

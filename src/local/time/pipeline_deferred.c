@@ -1,7 +1,7 @@
 /* Messages that can wait: values that are the same in all micro-batches, as the table of a tied
  * embedding that the last stage needs for its scores.
  *
- * Others wait for the results of the first task of the sender. So the value is sent behind these,
+ * Others wait for the results of the first task of the sender. So the value is sent after these,
  * if that task ends before the receiver needs the value:
  *
  *     sender     F0.0 send  send table  F0.1 send
@@ -134,7 +134,7 @@ static uint32_t find_due(const piping *p, const pipe_message *m)
     return place;
 }
 
-bool pipe_is_behind(const piping *p, pipe_message *m)
+bool pipe_defer(const piping *p, pipe_message *m)
 {
     /* values of all micro-batches that tasks need come before, or between them */
     if (p->has_middle || is_microbatched_version(p->t, m->version))
@@ -142,7 +142,7 @@ bool pipe_is_behind(const piping *p, pipe_message *m)
     uint32_t place = find_task(p, m->from, m->sent_at);
     if (place == p->last[m->from] || p->ends[m->from][place] > find_need(p, m))
         return false;
-    m->is_behind = true;
+    m->is_deferred = true;
     m->sent_at = place;
     m->due_at = find_due(p, m);
     return true;

@@ -31,6 +31,13 @@ static sf_value message_value(const sf_local *local, sf_value value)
     return whole == SF_NONE ? SF_NONE : sf_local_value_of_step(local, whole);
 }
 
+/* Ranks of a pipeline rank each send their shard to the one at their position. */
+static bool same_shard(const sf_local_shard *sent, const sf_local_shard *received)
+{
+    return sent->whole != SF_NONE && received->whole != SF_NONE &&
+           sf_layout_equal(&sent->layout, &received->layout);
+}
+
 static bool same_message(const sf_local *a, const sf_node *sent, const sf_local *b,
                          const sf_node *received)
 {
@@ -43,7 +50,7 @@ static bool same_message(const sf_local *a, const sf_node *sent, const sf_local 
                received->attrs[SF_COLLECTIVE_NUMBER]->integer &&
            sent->attrs[SF_COLLECTIVE_MICROBATCH]->integer ==
                received->attrs[SF_COLLECTIVE_MICROBATCH]->integer &&
-           a->pieces[sent->operands[0]].whole != SF_NONE &&
+           same_shard(&a->pieces[sent->operands[0]], &b->pieces[received->result]) &&
            message_value(a, sent->operands[0]) == message_value(b, received->result);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "plan/plan_reshards.h"
 #include "plan/stacked_layers.h"
 
 static sf_layout *new_layouts(sf_plan *plan, size_t count)
@@ -184,6 +185,8 @@ sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pi
                        "along axis %s stand the stages, but something is split along it",
                        mesh->axes[axis].name);
     plan->pipeline = sf_pipeline_copy(pipeline, graph, &plan->arena);
+    if (plan->pipeline->split_bytes == 0)
+        plan->pipeline->split_bytes = SF_BUCKET_BYTES;
     plan->micro_batches = (int)pipeline->schedule.pipe.nmicrobatches;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (!sf_is_handed_in(&graph->arguments[i]))

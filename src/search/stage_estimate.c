@@ -4,6 +4,7 @@
 
 #include "plan/pipeline_request.h"
 #include "plan/recipe/shared_stages.h"
+#include "search/price/move_cost.h"
 #include "search/stage_loads.h"
 
 /* Of what is kept by what is counted, what stands in memory at the least: loops that read the rest compute it on their way. */
@@ -120,6 +121,7 @@ static sf_status put_in_stages(const sf_prospects *p, const sf_prospect *c, draf
                                sf_arena *arena, sf_diag *diag, sf_draft *out)
 {
     SF_TRY(cut_pipeline(p, c, d, arena, diag));
+    d->pipeline.split_bytes = sf_split_bytes(d->load.costs, &out->plan->mesh, d->pipeline.axis);
     SF_TRY(sf_plan_set_pipeline(out->plan, p->graph, &d->pipeline, diag));
     return sf_plan_split_sets(p->graph, out->plan, diag);
 }

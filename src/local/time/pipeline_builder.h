@@ -5,6 +5,7 @@
  *     pipeline_placement.c  places of nodes: the pipeline rank, and the position in its order
  *     pipeline_needs.c      the work of this pipeline rank at each position, from needed values
  *     pipeline_messages.c   messages between pipeline ranks, in order
+ *     pipeline_deferred.c     messages that can wait, and the layouts of all
  *     pipeline_results.c    its arguments and results
  *     pipeline_step.c       the step: nodes, sums over micro-batches, messages
  */
@@ -21,7 +22,9 @@ enum { NEVER = UINT32_MAX };
 typedef struct pipe_message {
     uint32_t from, to; /* groups */
     uint32_t version, run;
-    bool is_part;   /* of a sum that is made on several pipeline ranks */
+    bool is_part;     /* of a sum that is made on several pipeline ranks */
+    bool is_deferred; /* sent after the messages of the task at `sent_at`, received at `due_at` */
+    uint32_t due_at;
     int64_t number; /* among those between the two, in this direction */
     uint32_t sent_at,
         used_at; /* the place in the order of who sends, and of who receives; NEVER: not known */
@@ -74,8 +77,9 @@ typedef struct piping {
         places; /* by pipeline rank, and by stage, pass and run: the place of the task in the order of the pipeline rank */
     uint32_t
         *middle; /* by pipeline rank: the place where that is put together, where there is one, */
-    uint32_t *last;      /* and that of the nodes after all tasks */
-    pipe_doings *doings; /* by place of this pipeline rank */
+    uint32_t *last;           /* and that of the nodes after all tasks */
+    int64_t **begins, **ends; /* by pipeline rank and place: of tasks, if all take equally long */
+    pipe_doings *doings;      /* by place of this pipeline rank */
 
     local_version **versions; /* by run, and at the end, invariant ones */
     uint32_t *output_of;   /* by version: the first reshard whose output it is, counted from 1, */
@@ -175,7 +179,17 @@ void pipe_find_wanted(piping *p);
 /* pipeline_results.c: arguments and results of the pipeline rank's step, and their attributes. */
 void pipe_find_ends(piping *p);
 
-/* pipeline_messages.c: fills in `messages` and its indices. */
+/* pipeline_deferred.c: the layout of a value in a message. Whether a message, of which it is known
+ * where it is made, is deferred: then its places are set. `pipe_time_tasks` first. */
+sf_layout pipe_message_layout(const piping *p, uint32_t version);
+bool pipe_defer(const piping *p, pipe_message *m);
+void pipe_time_tasks(piping *p);
+
+/* pipeline_messages.c: where the receiver reads it at the latest for the first time; NEVER: that is
+ * not known. */
+uint32_t pipe_find_use(const piping *p, const pipe_message *m);
+
+/* Fills in `messages` and its indices. */
 void pipe_list_messages(piping *p);
 
 #endif

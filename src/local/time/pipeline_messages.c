@@ -18,29 +18,28 @@ static bool is_run(const piping *p, const sf_node *node, uint32_t run)
     return false;
 }
 
-/* From one of those that have it to those that want it and have it not. */
+/* From one of those that have it to those that want it and have it not, unless it is deferred. */
 static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t run,
                           uint32_t place)
 {
     uint64_t wanted = p->wanted[pipe_instance(p, version, run)];
-    for (uint32_t to = 0; to < p->pipe->ngroups; to++)
-        if (wanted >> to & 1 && pipe_sends(have, from, to))
-            note_message(p, (pipe_message){.from = from,
-                                           .to = to,
-                                           .version = pipe_same(p, version),
-                                           .run = run,
-                                           .sent_at = place});
+    for (uint32_t to = 0; to < p->pipe->ngroups; to++) {
+        pipe_message m = {from, to, .version = pipe_same(p, version), .run = run, .sent_at = place};
+        if (wanted >> to & 1 && pipe_sends(have, from, to) && !pipe_defer(p, &m))
+            note_message(p, m);
+    }
 }
 
 /* The order of a pipeline rank at one position after its tasks: parts of sums, then sums, then
- * nodes. */
-typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE } coming_kind;
+ * nodes, then deferred messages. */
+typedef enum coming_kind { COMING_PART, COMING_SUM, COMING_NODE, COMING_DEFERRED } coming_kind;
 
 typedef struct coming {
     uint32_t place;
     coming_kind kind;
-    uint32_t item; /* of the step's list */
+    uint32_t item; /* of the step's list; deferred: how many precede it */
     uint32_t run;
+    pipe_message deferred;
 } coming;
 
 typedef struct comings {
@@ -75,6 +74,22 @@ static void list_coming(piping *p, comings *list, coming c)
     SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
 }
 
+/* A value that is the same in all micro-batches, to those for whom it can be deferred. */
+static void list_deferred(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t place,
+                          comings *list)
+{
+    uint64_t wanted = p->wanted[pipe_instance(p, version, 0)];
+    for (uint32_t to = 0; to < p->pipe->ngroups; to++) {
+        pipe_message m = {from, to, .version = pipe_same(p, version), .sent_at = place};
+        if (wanted >> to & 1 && pipe_sends(have, from, to) && pipe_defer(p, &m))
+            list_coming(p, list,
+                        (coming){.place = m.sent_at,
+                                 .kind = COMING_DEFERRED,
+                                 .item = (uint32_t)list->count,
+                                 .deferred = m});
+    }
+}
+
 /* `lists` is by pipeline rank. */
 static void list_output(piping *p, uint32_t item, comings *lists)
 {
@@ -88,7 +103,9 @@ static void list_output(piping *p, uint32_t item, comings *lists)
         bool is_home = home >> group & 1;
         if (is_home || has_parts(p, reshard, group))
             list_coming(p, &lists[group],
-                        (coming){places[group], is_home ? COMING_SUM : COMING_PART, item, 0});
+                        (coming){.place = places[group],
+                                 .kind = is_home ? COMING_SUM : COMING_PART,
+                                 .item = item});
     }
 }
 
@@ -112,14 +129,22 @@ static void list_node(piping *p, uint32_t item, comings *lists)
         if (have == 0 || !is_sent(p, node, run, have))
             continue;
         uint32_t from = (uint32_t)__builtin_ctzll(have);
+        uint32_t place = pipe_place(p, node, run, from);
+        for (uint32_t r = 0; r < node->nresults && !is_microbatched_node(p->t, node); r++)
+            list_deferred(p, from, have, p->t->b->reshards->made[node->result + r], place,
+                          &lists[from]);
         list_coming(p, &lists[from],
-                    (coming){pipe_place(p, node, run, from), COMING_NODE, item, run});
+                    (coming){.place = place, .kind = COMING_NODE, .item = item, .run = run});
     }
 }
 
 static void note_coming(piping *p, uint32_t group, const coming *c)
 {
     const sf_reshards *m = p->t->b->reshards;
+    if (c->kind == COMING_DEFERRED) {
+        note_message(p, c->deferred);
+        return;
+    }
     const sf_step_item *item = &m->steps[c->item];
     if (c->kind == COMING_NODE) {
         const sf_node *node = p->t->step->nodes[item->index];
@@ -140,15 +165,17 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
                               .sent_at = c->place});
 }
 
-/* Lists the sends of a pipeline rank in its order; arguments first. */
+/* Lists the sends of a pipeline rank in its order. */
 static void note_sent(piping *p, uint32_t group, comings *list)
 {
     const sf_reshards *m = p->t->b->reshards;
     const sf_block *top = p->t->step->top;
     for (uint32_t i = 0; i < top->narguments; i++) {
         uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
-        if (holders >> group & 1)
-            note_messages(p, group, holders, m->made[top->arguments[i]], 0, 0);
+        if (!(holders >> group & 1))
+            continue;
+        list_deferred(p, group, holders, m->made[top->arguments[i]], 0, list);
+        note_messages(p, group, holders, m->made[top->arguments[i]], 0, 0);
     }
     if (list->count > 0)
         qsort(list->at, list->count, sizeof *list->at, compare_comings);
@@ -166,8 +193,7 @@ static void note_all_sent(piping *p)
         note_sent(p, group, &lists[group]);
 }
 
-/* Where the receiver reads it at the latest for the first time; NEVER: that is not known. */
-static uint32_t find_use(const piping *p, const pipe_message *m)
+uint32_t pipe_find_use(const piping *p, const pipe_message *m)
 {
     const microbatching *t = p->t;
     sf_value value = t->b->reshards->versions[m->version].value;
@@ -192,7 +218,7 @@ static void find_arrived(piping *p)
         if (m->to == p->group)
             continue;
         pipe_channel *c = &out[m->to];
-        m->used_at = m->is_part ? NEVER : find_use(p, m);
+        m->used_at = m->is_part ? NEVER : pipe_find_use(p, m);
         SF_PUSH(&p->t->arena, c->at, c->count, c->capacity, i);
     }
     for (uint32_t group = 0; group < p->pipe->ngroups; group++) {

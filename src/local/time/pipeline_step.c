@@ -7,33 +7,6 @@
 
 /* Messages */
 
-/* The layout of a value in a message between its maker and its reader: the one with fewer bytes,
- * and complete. */
-static sf_layout message_layout(const piping *p, uint32_t version)
-{
-    const microbatching *t = p->t;
-    const sf_value_version *v = &t->b->reshards->versions[version];
-    const sf_type *type = sf_type_of(t->step, v->value);
-    sf_layout best, layout;
-    double least = -1;
-    sf_layout made = *sf_plan_layout(t->space, t->step, v->value);
-    if (!sf_layout_is_partial(&made) && microbatch_layout(t, v->layout, &made, &best))
-        least = sf_shard_bytes(type, &made, &t->space->mesh);
-    for (uint32_t u = t->uses.first[v->value]; u < t->uses.first[v->value + 1]; u++) {
-        sf_value_use use = t->uses.at[u];
-        if (use.node == SF_NONE || use.operand == SF_NONE)
-            continue;
-        const sf_layout *want = &t->space->nodes[use.node][use.operand];
-        double bytes = sf_shard_bytes(type, want, &t->space->mesh);
-        if (!sf_layout_is_partial(want) && (least < 0 || bytes < least) &&
-            microbatch_layout(t, v->layout, want, &layout)) {
-            best = layout;
-            least = bytes;
-        }
-    }
-    return least < 0 ? microbatch_invariant : best;
-}
-
 static const sf_node *add_message(piping *p, const pipe_message *m, sf_opcode code,
                                   sf_value *operand, const sf_type *type)
 {
@@ -62,7 +35,7 @@ static const sf_node *add_message(piping *p, const pipe_message *m, sf_opcode co
                          .phase = b->phase,
                          .loc = b->loc};
     const sf_node *node = sf_graph_add(b->graph, b->block, &spec);
-    sf_layout layout = message_layout(p, m->version);
+    sf_layout layout = pipe_message_layout(p, m->version);
     microbatch_settle(p->t, node, &layout);
     return node;
 }
@@ -169,17 +142,40 @@ static void receive_version(piping *p, uint32_t version, uint32_t run)
         receive_up_to(p, &p->messages[i - 1]);
 }
 
-static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part)
+static void send_message(piping *p, const pipe_message *m)
 {
     local_builder *b = p->t->b;
-    uint32_t at = pipe_same(p, version);
-    for (uint32_t i = p->outgoing[pipe_instance(p, at, run)]; i > 0; i = p->messages[i - 1].next) {
-        const pipe_message *m = &p->messages[i - 1];
-        if (m->is_part != is_part)
-            continue;
-        sf_value value = local_value(b, at);
-        note_where(p, b->reshards->versions[at].value);
-        add_message(p, m, SF_OP_SEND, &value, NULL);
+    sf_value value = local_value(b, m->version);
+    note_where(p, b->reshards->versions[m->version].value);
+    add_message(p, m, SF_OP_SEND, &value, NULL);
+}
+
+static void send_version(piping *p, uint32_t version, uint32_t run, bool is_part)
+{
+    size_t at = pipe_instance(p, version, run);
+    for (uint32_t i = p->outgoing[at]; i > 0; i = p->messages[i - 1].next)
+        if (p->messages[i - 1].is_part == is_part && !p->messages[i - 1].is_deferred)
+            send_message(p, &p->messages[i - 1]);
+}
+
+/* Deferred messages follow those of the task at the place. */
+static void send_deferred(piping *p, uint32_t place)
+{
+    enter_run(p, 0, false);
+    for (size_t i = 0; i < p->nmessages; i++) {
+        const pipe_message *m = &p->messages[i];
+        if (m->from == p->group && m->is_deferred && m->sent_at == place)
+            send_message(p, m);
+    }
+}
+
+/* They are received when they are sent, not when they are needed: others of their sender follow. */
+static void receive_deferred(piping *p, uint32_t place)
+{
+    for (size_t i = 0; i < p->nmessages; i++) {
+        const pipe_message *m = &p->messages[i];
+        if (m->to == p->group && m->is_deferred && m->due_at == place)
+            receive_up_to(p, m);
     }
 }
 
@@ -345,11 +341,13 @@ static sf_status add_tasks(piping *p)
     uint32_t last = p->last[p->group];
     for (uint32_t place = 0; place <= last; place++) {
         const pipe_doings *list = &p->doings[place];
+        receive_deferred(p, place);
         bool in_middle = p->has_middle && place == p->middle[p->group];
         for (int at_home = 0; at_home < 2 && (in_middle || place == last); at_home++)
             close_outputs(p, in_middle, at_home);
         for (size_t i = 0; i < list->count; i++)
             SF_TRY(add_doing(p, &list->at[i]));
+        send_deferred(p, place);
     }
     return SF_OK;
 }
@@ -452,6 +450,7 @@ static sf_status build_pipe(void *context)
     pipe_find_places(p);
     open_runs(p);
     pipe_find_wanted(p);
+    pipe_time_tasks(p);
     pipe_list_messages(p);
     pipe_find_ends(p);
     add_arguments(p);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/pipeline/schedules.h"
+#include "plan/plan_reshards.h"
 
 /* Nodes that are made anywhere, and those of other phases, go with their neighbours. */
 static bool says_stage(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t node)
@@ -72,6 +73,8 @@ void sf_pipeline_put(const sf_pipeline *pipeline, const sf_graph *graph, const s
         sf_json_key(writer, *pipeline->name ? "tasks" : "schedule");
         put_table(&pipeline->schedule, writer);
     }
+    if (pipeline->split_bytes != SF_BUCKET_BYTES)
+        sf_json_add_int(writer, "split_messages", pipeline->split_bytes);
     put_stage_nodes(pipeline, graph, writer);
     sf_json_end_object(writer);
 }
@@ -175,6 +178,9 @@ static sf_status read_pipeline(reader *r, const sf_json *json, sf_plan *plan)
     SF_TRY(sf_pipeline_make(r->graph, r->count, r->forward, (uint32_t)size, microbatches, &choice,
                             &r->arena, r->diag, &pipeline));
     pipeline.axis = at;
+    const sf_json *split = sf_json_get(json, "split_messages");
+    if (split && (!sf_json_int(split, &pipeline.split_bytes) || pipeline.split_bytes < 1))
+        return SF_JSON_FAIL(r, split, "expected a number of bytes, from which messages are split");
     return sf_plan_set_pipeline(plan, r->graph, &pipeline, r->diag);
 }
 

@@ -44,7 +44,8 @@ sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph
     *out = (sf_pipeline){.axis = pipeline->axis,
                          .stages = copy_stages(&pipeline->stages, graph, arena),
                          .schedule = copy_schedule(&pipeline->schedule, arena),
-                         .name = sf_arena_string(arena, pipeline->name, strlen(pipeline->name))};
+                         .name = sf_arena_string(arena, pipeline->name, strlen(pipeline->name)),
+                         .split_bytes = pipeline->split_bytes};
     return out;
 }
 

@@ -21,6 +21,9 @@ typedef struct sf_pipeline {
     sf_stages stages;
     sf_schedule schedule;
     const char *name; /* of the schedule, "1f1b"; "" where it is a table */
+    /* a message of so many bytes of a rank is split over axes that replicate it
+     * (local/time/pipeline_deferred.c); 0: SF_BUCKET_BYTES */
+    int64_t split_bytes;
 } sf_pipeline;
 
 sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph, sf_arena *arena);

@@ -91,6 +91,39 @@ static void own_forward(sf_staging *s)
                           : find_first_reader(s, top->arguments[i]);
 }
 
+static bool narrows(const sf_staging *s, const sf_node *node)
+{
+    return sf_is(node, SF_OP_CONVERT) && sf_type_bytes(sf_type_of(s->graph, node->result)) <
+                                             sf_type_bytes(sf_type_of(s->graph, node->operands[0]));
+}
+
+/* Whether the stage reads the parameter for something else than to convert it to fewer bits. */
+static bool reads_whole(const sf_staging *s, sf_value parameter, uint32_t stage)
+{
+    for (uint32_t u = s->flow.uses.first[parameter]; u < s->flow.uses.first[parameter + 1]; u++) {
+        const sf_node *node =
+            s->flow.uses.at[u].node == SF_NONE ? NULL : s->graph->nodes[s->flow.uses.at[u].node];
+        if (node && s->stage[node->id] == stage && is_forward(s, node) && !narrows(s, node))
+            return true;
+    }
+    return false;
+}
+
+/* A parameter of an earlier stage is sent in the type in which it is read. */
+static void narrow_forward(sf_staging *s)
+{
+    for (uint32_t i = 0; i < s->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(s->graph, i);
+        if (!is_forward(s, node) || !narrows(s, node))
+            continue;
+        sf_value parameter = sf_read_of(s, node, 0);
+        const sf_value_info *info = &s->graph->values[parameter];
+        if (info->node == SF_NONE && s->owner[info->index] != SF_NONE &&
+            !reads_whole(s, parameter, s->stage[node->id]))
+            s->stage[node->id] = s->owner[info->index];
+    }
+}
+
 typedef struct hand_list {
     size_t count, capacity;
 } hand_list;
@@ -213,6 +246,7 @@ sf_status sf_stages_complete_whole(const sf_graph *graph, uint32_t count, const 
         s.stage[n] = SF_NONE;
     SF_TRY(stage_forward(&s, forward, diag));
     own_forward(&s);
+    narrow_forward(&s);
     find_at_hand(&s);
     sf_stage_backward(&s);
     sf_stage_updates(&s);

@@ -35,6 +35,24 @@ double sf_move_seconds_together(void *context, const sf_mesh *mesh, sf_reshard_k
     return fmin(alone, start / COMPANY + full * (bytes / SF_BUCKET_BYTES));
 }
 
+int64_t sf_split_bytes(const sf_costs *costs, const sf_mesh *mesh, int axis)
+{
+    int64_t from = INT64_MAX;
+    sf_axes after = 0;
+    for (int a = axis + 1; a < mesh->naxes; a++)
+        after |= mesh->axes[a].size > 1 ? (sf_axes)1 << a : 0;
+    int parts = sf_group_size(mesh, after);
+    for (int64_t bytes = INT64_C(1) << 40; parts > 1 && bytes >= 1024; bytes /= 2) {
+        double whole = sf_costs_collective(costs, SF_PERMUTE, (sf_axes)1 << axis, (double)bytes);
+        double part =
+            sf_costs_collective(costs, SF_PERMUTE, (sf_axes)1 << axis, (double)bytes / parts);
+        if (part + 2 * sf_costs_collective(costs, SF_ALL_GATHER, after, (double)bytes) >= whole)
+            break;
+        from = bytes;
+    }
+    return from;
+}
+
 sf_copies sf_copies_of(const sf_efforts *efforts, const sf_reshards *reshards,
                        const sf_resharding *reshard)
 {

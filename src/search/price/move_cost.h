@@ -18,6 +18,10 @@ typedef struct sf_copies {
 sf_copies sf_copies_of(const sf_efforts *efforts, const sf_reshards *reshards,
                        const sf_resharding *reshard);
 
+/* The bytes from which a message along the axis is faster if ranks along the axes after it, which all have it, send a part
+ * each and gather it in forward and backward pass; INT64_MAX: it never is (plan/pipeline/pipeline.h). */
+int64_t sf_split_bytes(const sf_costs *costs, const sf_mesh *mesh, int axis);
+
 /* What a copy takes: each byte is read and written. */
 double sf_copy_seconds(const sf_costs *costs, double bytes);
 

@@ -209,6 +209,38 @@ static void test_groups_of_ranks(void **state)
     }
 }
 
+/* Ranks that all have a tensor send a part each. Of tied weights, of layers on two pipeline ranks, of activations. */
+static void test_messages_are_split(void **state)
+{
+    (void)state;
+    static const char *const recipes[] = {"dp", "megatron"};
+    for (int k = 0; k < SCHEDULES; k++)
+        for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
+            for (int groups = 2; groups <= 4; groups++) {
+                if (test_short() && (groups + k + (int)r) % 4 != 0)
+                    continue;
+                char count[8], reason[300];
+                int folds = k == 2 || k == 4 ? 2 : 1;
+                snprintf(count, sizeof count, "%d", folds * groups);
+                step s = open_step(test_chain(8, 24, 4, true));
+                sf_plan_spec options = {.size = sizeof options,
+                                        .stages = count,
+                                        .schedule = schedules[k],
+                                        .micro_batches = groups == 3 ? 6 : 4,
+                                        .recipe = recipes[r],
+                                        .ranks = 2 * groups};
+                snprintf(s.name, sizeof s.name, "split, %s: %s", recipes[r], schedules[k]);
+                sf_plan *plan = pin(s.graph, &options, reason);
+                if (plan) {
+                    plan->pipeline->split_bytes = 1;
+                    check_runs(&s, plan);
+                }
+                assert_true(plan || groups == 3);
+                sf_plan_free(plan);
+                close_step(&s);
+            }
+}
+
 /* Groups --------------------------------------------------------------------------------------- */
 
 typedef struct groups {
@@ -305,6 +337,81 @@ static void test_sums_are_sent_once(void **state)
     }
 }
 
+static int64_t bytes_sent(const groups *g)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < g->count; i++)
+        for (uint32_t n = 0; n < g->at[i]->graph->top->nnodes; n++) {
+            const sf_node *node = sf_top_node(g->at[i]->graph, n);
+            if (sf_is(node, SF_OP_SEND))
+                bytes += sf_type_bytes(sf_type_of(g->at[i]->graph, node->operands[0]));
+        }
+    return bytes;
+}
+
+/* Of four ranks of a pipeline rank, each sends a fourth. */
+static void test_ranks_send_their_share(void **state)
+{
+    (void)state;
+    static const char *const recipes[] = {"dp", "megatron"};
+    for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++) {
+        int64_t sent[2];
+        for (int split = 0; split < 2; split++) {
+            sf_graph *graph = test_chain(8, 32, 8, true);
+            sf_plan_spec options = {.size = sizeof options,
+                                    .stages = "4",
+                                    .micro_batches = 8,
+                                    .recipe = recipes[r],
+                                    .ranks = 16};
+            groups g = {.graph = graph, .plan = must_pin(graph, &options), .count = 4};
+            g.plan->pipeline->split_bytes = split ? 1 : INT64_MAX;
+            for (int i = 0; i < g.count; i++)
+                g.at[i] = test_local(graph, g.plan, sf_plan_group_rank(g.plan, i));
+            assert_int_equal(sf_check_messages(g.count, g.at, NULL), SF_OK);
+            sent[split] = bytes_sent(&g);
+            close_groups(&g);
+        }
+        /* the weight and its gradient; six times the activations, as the weight is split anyway */
+        int64_t whole = r == 0 ? 2 * 8 * 8 * 4 : 6 * 32 * 8 * 4;
+        assert_int_equal(sent[0] - sent[1], whole / 4 * 3);
+    }
+}
+
+/* The place of the first message of so many elements to, or from, the group. */
+static uint32_t place_of(const sf_local *local, sf_opcode code, int64_t elements, int64_t peer)
+{
+    for (uint32_t i = 0; i < local->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(local->graph, i);
+        if (sf_is(node, code) && node->attrs[SF_MESSAGE_PEER]->integer == peer &&
+            sf_type_of(local->graph, code == SF_OP_SEND ? node->operands[0] : node->result)
+                    ->count == elements)
+            return i;
+    }
+    fail_msg("no such message");
+    return SF_NONE;
+}
+
+/* The weight of the first and the last stage is sent after the first activations, and received
+ * ahead of those that come later, except where the receiver begins as early as the sender. */
+static void test_activations_go_first(void **state)
+{
+    (void)state;
+    enum { WIDTH = 6, BATCH = 32, TURNS = 4, PASSED = BATCH / TURNS * WIDTH };
+    static const char *const orders[] = {"1f1b", "gpipe", "zb-h1", "interleaved:2"};
+    for (int k = 0; k < 4; k++) {
+        groups g = open_groups(test_chain(8, BATCH, WIDTH, true),
+                               &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                               .stages = k == 3 ? "8" : "4",
+                                               .schedule = orders[k],
+                                               .micro_batches = TURNS});
+        assert_true(place_of(g.at[0], SF_OP_SEND, PASSED, 1) <
+                    place_of(g.at[0], SF_OP_SEND, WIDTH * WIDTH, 3));
+        assert_true(place_of(g.at[3], SF_OP_RECEIVE, WIDTH * WIDTH, 0) <
+                    place_of(g.at[3], SF_OP_RECEIVE, PASSED, 2));
+        close_groups(&g);
+    }
+}
+
 /* Under gpipe, values of all micro-batches that the backward pass needs are made between the two;
  * else, and if the forward pass needs them, each micro-batch goes through the stages once more, up
  * to their maker. */
@@ -333,7 +440,7 @@ static void test_surveys(void **state)
 
 /* Mutants -------------------------------------------------------------------------------------- */
 
-typedef enum mutation { DROP, SWAP, RESIZE, RENUMBER, REROUTE, MUTATIONS } mutation;
+typedef enum mutation { DROP, SWAP, RESIZE, RENUMBER, REROUTE, RELAY, MUTATIONS } mutation;
 
 static sf_node *message_at(const sf_local *local, uint32_t place)
 {
@@ -385,6 +492,7 @@ static int try_mutant(const groups *g, sf_local *local, uint32_t place, mutation
     sf_arena arena = {0};
     sf_value value = sf_is(node, SF_OP_SEND) ? node->operands[0] : node->result;
     const sf_type *type = sf_type_of(graph, value);
+    sf_layout layout = local->pieces[value].layout;
     int64_t size = node->attrs[SF_COLLECTIVE_SIZE]->integer;
     int64_t peer = node->attrs[SF_MESSAGE_PEER]->integer;
     if ((kind == SWAP && other == SF_NONE) || (kind == REROUTE && size < 3)) {
@@ -403,6 +511,8 @@ static int try_mutant(const groups *g, sf_local *local, uint32_t place, mutation
     } else if (kind == RENUMBER) {
         set_attr(node, SF_COLLECTIVE_NUMBER, node->attrs[SF_COLLECTIVE_NUMBER]->integer + 1,
                  graph->pool, &arena);
+    } else if (kind == RELAY) { /* another shard of the same size */
+        local->pieces[value].layout.axes[0].kind = SF_SPLIT;
     } else {
         int64_t to = peer;
         while (to == peer || g->at[to] == local)
@@ -410,6 +520,7 @@ static int try_mutant(const groups *g, sf_local *local, uint32_t place, mutation
         set_attr(node, SF_MESSAGE_PEER, to, graph->pool, &arena);
     }
     int found = is_found(g);
+    local->pieces[value].layout = layout;
     if (kind == SWAP)
         nodes[other] = nodes[place];
     nodes[place] = id;
@@ -640,8 +751,11 @@ int main(void)
         cmocka_unit_test(test_needs_of_all_turns),
         cmocka_unit_test(test_with_recompute),
         cmocka_unit_test(test_groups_of_ranks),
+        cmocka_unit_test(test_messages_are_split),
         cmocka_unit_test(test_state_stands_in_one_group),
         cmocka_unit_test(test_sums_are_sent_once),
+        cmocka_unit_test(test_ranks_send_their_share),
+        cmocka_unit_test(test_activations_go_first),
         cmocka_unit_test(test_surveys),
         cmocka_unit_test(test_wrong_messages_are_found),
         cmocka_unit_test(test_spoiled_schedules),

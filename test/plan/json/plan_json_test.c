@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "plan/plan_reshards.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 
@@ -250,6 +251,39 @@ static void test_places(void **state)
     sf_graph_free(graph);
 }
 
+/* The bytes from which messages are split are kept, and not said where they are the usual ones. */
+static void test_split_messages(void **state)
+{
+    static const int64_t bytes[] = {SF_BUCKET_BYTES, 1, INT64_MAX};
+    (void)state;
+    sf_graph *graph = test_step("mlp-micro");
+    sf_diag *diag = sf_diag_new();
+    sf_plan *plan = NULL;
+    sf_plan_spec options = {.size = sizeof options, .stages = "2", .micro_batches = 2};
+    assert_int_equal(sf_pin_step(graph, &options, diag, &plan), SF_OK);
+    for (int i = 0; i < 3; i++) {
+        sf_buf text = {0}, spoiled = {0};
+        sf_plan *read = NULL;
+        test_refusal refusal;
+        plan->pipeline->split_bytes = bytes[i];
+        sf_plan_write(plan, graph, "-", &text);
+        assert_int_equal(strstr(text.text, "split_messages") != NULL, i > 0);
+        if (read_text(graph, text.text, text.length, &read, &refusal) != SF_OK)
+            fail_msg("%s", refusal.text);
+        assert_true(read->pipeline->split_bytes == bytes[i]);
+        if (i == 1) {
+            replaced(text.text, "", "\"split_messages\": 1", "\"split_messages\": 0", &spoiled);
+            check_refused(graph, spoiled.text, spoiled.length, "expected a number of bytes");
+        }
+        sf_plan_free(read);
+        sf_buf_free(&spoiled);
+        sf_buf_free(&text);
+    }
+    sf_plan_free(plan);
+    sf_diag_free(diag);
+    sf_graph_free(graph);
+}
+
 /* A plan that reads but does not follow from the ops is refused before anything runs. */
 static void test_contradictions(void **state)
 {
@@ -280,9 +314,8 @@ static void test_contradictions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_places),         cmocka_unit_test(test_split_messages),
         cmocka_unit_test(test_contradictions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

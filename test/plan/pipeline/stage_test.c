@@ -268,6 +268,45 @@ static void test_tied_weights_have_one_owner(void **state)
     }
 }
 
+/* A weight of another stage that is read in fewer bits is converted where it is, unless it is read in all bits as well. */
+static void test_weights_are_sent_in_fewer_bits(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        char text[1500];
+        snprintf(text, sizeof text,
+                 "func.func public @main(%%w: tensor<8x8xf32> loc(\"params/w\"), "
+                 "%%x: tensor<8x8xf32> loc(\"batch/x\")) -> (tensor<8x8xf32>, tensor<8x8xbf16>) {\n"
+                 "%%a = stablehlo.dot_general %%x, %%w, contracting_dims = [1] x [0] : "
+                 "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+                 "%%b = stablehlo.tanh %%a : tensor<8x8xf32>\n"
+                 "%%c = stablehlo.%s : tensor<8x8xf32>\n"
+                 "%%d = stablehlo.convert %%c : (tensor<8x8xf32>) -> tensor<8x8xbf16>\n"
+                 "%%e = stablehlo.convert %%w : (tensor<8x8xf32>) -> tensor<8x8xbf16>\n"
+                 "%%f = stablehlo.dot_general %%d, %%e, contracting_dims = [1] x [1] : "
+                 "(tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>\n"
+                 "return %%w, %%f : tensor<8x8xf32>, tensor<8x8xbf16>\n}\n",
+                 whole ? "multiply %b, %w" : "exponential %b");
+        sf_graph *graph = test_step_text(text);
+        sf_arena arena = {0};
+        sf_stages stages;
+        uint32_t *said = SF_ARRAY(&arena, graph->nnodes, uint32_t), converted = SF_NONE;
+        for (uint32_t n = 0; n < graph->nnodes; n++) {
+            const sf_node *node = graph->nodes[n];
+            bool is_first = sf_is(node, SF_OP_TANH) ||
+                            (sf_is(node, SF_OP_DOT_GENERAL) && !sf_maker(graph, node->operands[0]));
+            said[n] = !is_first;
+            if (sf_is(node, SF_OP_CONVERT) && !sf_maker(graph, node->operands[0]))
+                converted = n;
+        }
+        assert_int_not_equal(converted, SF_NONE);
+        assert_int_equal(sf_stages_complete(graph, 2, said, &arena, NULL, &stages), SF_OK);
+        assert_int_equal(stages.of_node[converted], whole);
+        sf_arena_free(&arena);
+        sf_graph_free(graph);
+    }
+}
+
 /* Updates send nothing large: only numbers cross stages. */
 static void test_updates_send_little(void **state)
 {
@@ -334,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_steps_keep_the_rules),
         cmocka_unit_test(test_mistakes_are_found),
         cmocka_unit_test(test_tied_weights_have_one_owner),
+        cmocka_unit_test(test_weights_are_sent_in_fewer_bits),
         cmocka_unit_test(test_updates_send_little),
         cmocka_unit_test(test_state_that_only_the_next_step_reads),
         cmocka_unit_test(test_order_is_checked),

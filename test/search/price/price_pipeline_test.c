@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "run/runner.h"
+#include "search/price/move_cost.h"
 #include "search/price/price.h"
 #include "sheaf/sheaf.h"
 #include "support/chain.h"
@@ -70,8 +71,34 @@ static void test_limits(void **state)
     sf_graph_free(graph);
 }
 
+static int64_t split_bytes(const char *machine, int pipe, int data)
+{
+    sf_arena arena = {0};
+    sf_cluster *cluster;
+    sf_costs *costs;
+    sf_mesh mesh = {2, {{"pipe", pipe}, {"data", data}}};
+    assert_int_equal(sf_cluster_open(machine, NULL, &cluster), SF_OK);
+    assert_int_equal(sf_mesh_costs(cluster, &mesh, &arena, NULL, &costs), SF_OK);
+    int64_t bytes = sf_split_bytes(costs, &mesh, 0);
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+    return bytes;
+}
+
+/* Messages are split where they leave a host and are gathered in it, if they are long enough. */
+static void test_split_messages(void **state)
+{
+    (void)state;
+    assert_in_range(split_bytes("4x8xH100@100G", 4, 8), 1024, 8 << 20);
+    assert_true(split_bytes("4x8xH100", 4, 8) >= split_bytes("4x8xH100@100G", 4, 8));
+    assert_true(split_bytes("1x8xH100", 2, 4) == INT64_MAX);
+    assert_true(split_bytes("4x1xH100@100G", 2, 2) == INT64_MAX);
+    assert_true(split_bytes("4x1xH100@100G", 4, 1) == INT64_MAX);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits),
+                                       cmocka_unit_test(test_split_messages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

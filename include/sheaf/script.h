@@ -24,7 +24,8 @@ typedef struct sf_script_options {
 
 /* Runs the file, which applies primitives to the list. Its output goes to standard error.
  * SF_EINPUT, with file and line, for an error in the file or a limit that it exceeds; the list
- * keeps the primitives that were applied before. SF_EUNSUPPORTED in a build without Lua. */
+ * keeps the primitives that were applied before. SF_ENOMEM where the machine has no memory left. SF_EUNSUPPORTED in a build without
+ * Lua. */
 SF_API sf_status sf_script_run(const char *path, const sf_script_options *options,
                                sf_primitives *list, sf_diag *diag);
 

@@ -47,7 +47,8 @@ static sf_status tell(sf_script *script, int result, sf_diag *diag)
                                          : "the schedule takes too much memory";
     else if (text)
         text = cut_place(script, text);
-    return sf_fail(diag, SF_EINPUT,
+    bool starved = script->starved && text && strstr(text, "memory");
+    return sf_fail(diag, starved ? SF_ENOMEM : SF_EINPUT,
                    (sf_loc){.file = *script->file ? script->file : script->path,
                             .line = (uint32_t)script->line},
                    "%s", text ? text : "an error without words");

@@ -27,7 +27,7 @@ static int count_modules(lua_State *L, const char *pattern, int capacity, const 
     sf_script_charge(L, 1000);
     int count = sf_primitives_modules(sf_script_of(L)->list, pattern, capacity, out);
     if (count < 0)
-        luaL_error(L, "not enough memory");
+        sf_script_starve(L);
     return count;
 }
 
@@ -217,7 +217,7 @@ static int list_params(lua_State *L)
     const char **names =
         lua_newuserdatauv(L, (size_t)(count < 0 ? 0 : count) * sizeof *names + 1, 0);
     if (count < 0 || sf_primitives_params(list, module, NULL, count, names) != count)
-        return luaL_error(L, "not enough memory");
+        return sf_script_starve(L);
     lua_createtable(L, count, 0);
     for (int i = 0; i < count; i++) {
         lua_pushstring(L, names[i]);

@@ -37,8 +37,9 @@ typedef struct sf_script {
     double deadline; /* of sf_now */
     size_t library;  /* bytes of the library's that there may be */
     unsigned allocations;
-    int floor; /* primitives with lesser numbers are not undone now */
-    int line;  /* where memory ran out, or an error was raised; 0: not known */
+    int floor;    /* primitives with lesser numbers are not undone now */
+    bool starved; /* the newest error that was raised is of memory of the library's */
+    int line;     /* where memory ran out, or an error was raised; 0: not known */
     char file[256];
 } sf_script;
 
@@ -92,6 +93,9 @@ void sf_script_open_tune(lua_State *L);
 
 /* Raises the error of the last call in script->scratch. */
 int sf_script_throw(lua_State *L);
+
+/* Raises that the library has no memory, where a function of it has no other way to say so. */
+int sf_script_starve(lua_State *L);
 
 /* Raises the error that a protected call has caught. */
 int sf_script_raise(lua_State *L, int result);

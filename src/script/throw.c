@@ -4,6 +4,7 @@ int sf_script_throw(lua_State *L)
 {
     sf_script *script = sf_script_of(L);
     int count = script->scratch.count < SF_DIAG_KEPT ? script->scratch.count : SF_DIAG_KEPT;
+    script->starved = script->scratch.newest == SF_ENOMEM;
     const sf_message *message = count > 0 ? &script->scratch.messages[count - 1] : NULL;
     luaL_where(L, 1);
     if (message && message->text)
@@ -14,6 +15,12 @@ int sf_script_throw(lua_State *L)
     lua_concat(L, 2);
     sf_diag_clear(&script->scratch);
     return lua_error(L);
+}
+
+int sf_script_starve(lua_State *L)
+{
+    sf_script_of(L)->starved = true;
+    return luaL_error(L, "not enough memory");
 }
 
 int sf_script_raise(lua_State *L, int result)

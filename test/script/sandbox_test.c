@@ -581,13 +581,47 @@ TEST(reach)
 TEST(expressions)
 TEST(library)
 
+static sf_status use_script(void)
+{
+    static const char text[] = MLP "sch:mesh('model=2') sch.layer_0.mlp.up:shard('kernel', 1) "
+                                   "mlp:replace(" GELU ", mlp:find(" GELU "), {name = 'n'})";
+    sf_primitives *list;
+    sf_console *console = NULL;
+    sf_status status = sf_primitives_new(graph, NULL, &list);
+    if (status != SF_OK)
+        return status;
+    status = sf_console_new("s", NULL, list, NULL, &console);
+    if (status == SF_OK)
+        status = sf_console_run(console, text, sizeof text - 1, NULL);
+    sf_console_free(console);
+    sf_primitives_free(list);
+    return status;
+}
+
+/* The machine's memory is no fault of the schedule. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    sf_status status = SF_ENOMEM;
+    if (without_lua)
+        skip();
+    for (long n = 0; status != SF_OK; n += n / 4 + 1) {
+        size_t before = sf_mem_live();
+        sf_mem_fail_after(n);
+        status = use_script();
+        sf_mem_fail_after(-1);
+        assert_true(status == SF_OK || status == SF_ENOMEM);
+        assert_int_equal(sf_mem_live(), before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_callbacks), cmocka_unit_test(test_names),
         cmocka_unit_test(test_endless),   cmocka_unit_test(test_deep),
         cmocka_unit_test(test_reach),     cmocka_unit_test(test_expressions),
-        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_library),   cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

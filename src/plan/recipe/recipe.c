@@ -335,7 +335,7 @@ const char *const *sf_recipe_axes(const char *name)
 }
 
 /* Recipes that are done together, the first the strongest: "2d+zero1". */
-enum { MOST_ROWS = 5 };
+enum { MOST_ROWS = 4 };
 typedef struct combination {
     int nrows, naxes;
     const struct row *rows[MOST_ROWS];

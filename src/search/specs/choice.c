@@ -21,8 +21,8 @@ static const char *const texts[SF_GENES][10] = {
 
 enum { STATE_GATHERED = 3, STATE_BY_PASSES = 4 }; /* from that on, in the list of state */
 
-static const char *const role_names[SF_AXIS_ROLES] = {"pipe", "replica", "data",
-                                                      "seq",  "expert",  "model"};
+static const char *const role_names[SF_AXIS_ROLES] = {"unused", "pipe",   "replica", "data",
+                                                      "seq",    "expert", "model"};
 
 int sf_gene_count(sf_choice_gene gene)
 {
@@ -64,6 +64,7 @@ static void write_mesh(const sf_choice *choice, bool staged, sf_choice_text *out
 {
     bool data_inside = choice->genes[SF_GENE_ORDER] == 1;
     size_t capacity = sizeof out->mesh;
+    add_axis(choice, SF_AXIS_UNUSED, capacity, out->mesh);
     if (staged)
         add_axis(choice, SF_AXIS_PIPE, capacity, out->mesh);
     add_axis(choice, SF_AXIS_REPLICA, capacity, out->mesh);
@@ -73,8 +74,12 @@ static void write_mesh(const sf_choice *choice, bool staged, sf_choice_text *out
         add_axis(choice, role, capacity, out->mesh);
     if (data_inside)
         add_axis(choice, SF_AXIS_DATA, capacity, out->mesh);
-    if (!*out->mesh)
-        snprintf(out->mesh, capacity, "data=1");
+    size_t used = strlen(out->mesh);
+    int split = sf_choice_devices(choice) / choice->axes[SF_AXIS_UNUSED];
+    if (!staged)
+        split /= choice->axes[SF_AXIS_PIPE];
+    if (split == 1)
+        snprintf(out->mesh + used, capacity - used, "%sdata=1", used ? "," : "");
 }
 
 static void add_recipe(const char *name, size_t capacity, char *recipe)
@@ -102,7 +107,9 @@ static void write_recipe(const sf_choice *choice, sf_choice_text *out)
     if (has_data && said && !has_model)
         add_recipe("dp", capacity, out->recipe);
     out->spec.shard_state = has_data && said ? state : NULL;
-    out->spec.recipe = *out->recipe ? out->recipe : strcmp(out->mesh, "data=1") == 0 ? "dp" : NULL;
+    out->spec.recipe = *out->recipe                                                    ? out->recipe
+                       : choice->axes[SF_AXIS_PIPE] == 1 || !strstr(out->mesh, "pipe") ? "dp"
+                                                                                       : NULL;
 }
 
 /* Stages and their order are no part of what one rank of a stage does. */
@@ -281,6 +288,13 @@ static void move_factor(const moving *m, int from, int to, int factor)
     }
 }
 
+/* Devices become unused, and used again, by way of data. */
+static bool goes(int from, int to)
+{
+    return (from != SF_AXIS_UNUSED || to == SF_AXIS_DATA) &&
+           (to != SF_AXIS_UNUSED || from == SF_AXIS_DATA);
+}
+
 static void move_factors(const moving *m)
 {
     for (int from = 0; from < SF_AXIS_ROLES; from++)
@@ -290,7 +304,7 @@ static void move_factors(const moving *m)
             while (rest % factor == 0)
                 rest /= factor;
             for (int to = 0; to < SF_AXIS_ROLES; to++)
-                if (to != from)
+                if (to != from && goes(from, to))
                     move_factor(m, from, to, factor);
         }
 }

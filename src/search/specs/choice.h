@@ -2,14 +2,14 @@
  *
  * The axes of its mesh have roles, and a role has recipes:
  *
+ *     unused   devices that repeat what the others do
  *     pipe     pipeline ranks                  stages, schedule
  *     replica  rows of the batch               replicas: state is sharded over data, and the same for all replicas
  *     data     rows of the batch               dp, zero1, zero2, zero3, zero1-between
  *     seq      tokens                          sequence
  *     expert   experts, and the batch          expert
  *     model    products                        megatron
- *
- * Devices that are in no axis repeat what the others do. */
+ */
 #ifndef SF_SEARCH_SPECS_CHOICE_H
 #define SF_SEARCH_SPECS_CHOICE_H
 
@@ -19,6 +19,7 @@
 #include "sheaf/spec.h"
 
 typedef enum sf_axis_role {
+    SF_AXIS_UNUSED,
     SF_AXIS_PIPE,
     SF_AXIS_REPLICA,
     SF_AXIS_DATA,

@@ -34,6 +34,9 @@ static inline bool sf_judged_fits(const sf_judged *judged)
     return judged->is_plan && judged->filled <= 1;
 }
 
+/* Nodes that an estimate simulates. */
+double sf_judge_work(const sf_judge *judge);
+
 /* Threads may share the judge. */
 sf_judged sf_judge_estimate(const sf_judge *judge, const sf_choice *choice);
 

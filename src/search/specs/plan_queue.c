@@ -21,7 +21,7 @@ typedef struct queue {
     sf_arena arena;
     entry *entries;
     size_t count, capacity, estimated;
-    double judge_nodes;
+    size_t nodes; /* of the step */
     struct finalist *finalists;
     size_t nfinalists, finalist_capacity;
 } queue;
@@ -100,7 +100,7 @@ static int find_first(const queue *q, int count, entry **out)
 static void add_mesh(queue *q, int groups, int data, int role, int size)
 {
     sf_choice c = {
-        .axes = {1, 1, 1, 1, 1, 1}, .micro_batches = groups > 1 ? 2 * groups : 1, .chunks = 1};
+        .axes = {1, 1, 1, 1, 1, 1, 1}, .micro_batches = groups > 1 ? 2 * groups : 1, .chunks = 1};
     c.axes[SF_AXIS_PIPE] = groups;
     c.axes[SF_AXIS_DATA] = data;
     c.axes[role] *= size;
@@ -113,7 +113,7 @@ static void add_mesh(queue *q, int groups, int data, int role, int size)
 /* State is sharded within nodes. */
 static void add_replicas(queue *q, int replicas, int data)
 {
-    sf_choice c = {.axes = {1, replicas, data, 1, 1, 1}, .micro_batches = 1, .chunks = 1};
+    sf_choice c = {.axes = {1, 1, replicas, data, 1, 1, 1}, .micro_batches = 1, .chunks = 1};
     c.genes[SF_GENE_STATE] = 3;
     c.genes[SF_GENE_RECOMPUTE] = 2;
     add(q, &c);
@@ -125,6 +125,8 @@ static void add_recipes(queue *q)
     const sf_cluster *cluster = q->options->cluster;
     int devices = cluster->ndevices, nodes = cluster->nnodes;
     add_mesh(q, 1, 1, SF_AXIS_DATA, devices);
+    if (devices > 1)
+        add_mesh(q, 1, 1, SF_AXIS_UNUSED, devices);
     if (nodes > 1 && nodes < devices && devices % nodes == 0)
         add_replicas(q, nodes, devices / nodes);
     for (int role = SF_AXIS_SEQ; role < SF_AXIS_ROLES; role++) {
@@ -138,15 +140,15 @@ static void add_recipes(queue *q)
             add_mesh(q, groups, 1, SF_AXIS_DATA, devices / groups);
 }
 
-/* Moves without passes first; then with them. */
+/* The first that is not expanded: by moves without passes, and with them where it is still among the first then. */
 static bool expand_first(queue *q, int width)
 {
     entry *first[MOST_WIDTH];
     int count = find_first(q, width < MOST_WIDTH ? width : MOST_WIDTH, first);
-    for (int i = 0; i < 2 * count; i++) {
-        entry *e = first[i % count];
-        bool passes = i >= count;
-        if (e->expanded > passes)
+    for (int i = 0; i < count; i++) {
+        entry *e = first[i];
+        bool passes = e->expanded == 1;
+        if (e->expanded == 2)
             continue;
         sf_choice choice = e->choice;
         e->expanded++;
@@ -242,23 +244,28 @@ static sf_judged simulate(queue *q, finalist *f, sf_queue_found *out, sf_plan **
     return judged;
 }
 
+/* Nodes of the programs that are lowered. */
+static double count_work(const queue *q, const sf_choice *choice)
+{
+    double nodes = (double)q->nodes;
+    return choice->axes[SF_AXIS_PIPE] > 1 ? nodes * choice->micro_batches : nodes;
+}
+
+/* As much work as for the estimates, and the first in any case. */
 static void judge_first(queue *q, sf_queue_found *out)
 {
-    enum { MOST = 6 };
-    double best = HUGE_VAL, nodes = 0;
+    double best = q->options->known > 0 ? q->options->known : HUGE_VAL;
+    double left = (double)q->estimated * sf_judge_work(q->judge);
     list_finalists(q);
     qsort(q->finalists, q->nfinalists, sizeof *q->finalists, by_seconds);
-    for (size_t i = 0; i < q->nfinalists && out->simulated < MOST; i++) {
+    for (size_t i = 0; i < q->nfinalists && q->finalists[i].seconds < best; i++) {
         finalist *f = &q->finalists[i];
         sf_plan *plan = NULL;
         sf_price price;
-        bool staged = f->at->choice.axes[SF_AXIS_PIPE] > 1;
-        double more = q->judge_nodes * (staged ? f->at->choice.micro_batches : 1);
-        if (f->seconds >= best)
-            break;
-        if (nodes + more > 2e6)
+        double work = count_work(q, &f->at->choice);
+        if (work > left && i > 0)
             continue;
-        nodes += more;
+        left -= work;
         sf_judged judged = simulate(q, f, out, &plan, &price);
         if (sf_judged_fits(&judged) && judged.seconds < best) {
             best = judged.seconds;
@@ -278,7 +285,7 @@ sf_status sf_search_queue(const sf_graph *graph, const sf_queue_options *options
 {
     sf_judge *judge =
         sf_judge_new(graph, options->cluster, options->target, options->rules, options->memory);
-    queue q = {.options = options, .judge = judge, .judge_nodes = (double)graph->nnodes};
+    queue q = {.options = options, .judge = judge, .nodes = graph->nnodes};
     *out = (sf_queue_found){0};
     add_recipes(&q);
     estimate_new(&q);

@@ -10,11 +10,14 @@
  * search ends when the first `width` of the queue are expanded: no move helps any of them; or at the end of the budget, in
  * estimates.
  *
- * THE JUDGE is the simulated program: choices are simulated in the order of their keys until the best that fits is faster than the
- * estimates of all that follow.
+ * THE JUDGE is the simulated program: choices that may fit are simulated in the order of their estimated seconds, until the best that
+ * fits is faster than the estimates of all that follow, or as many nodes were simulated as for the estimates. Between a choice
+ * that does not fit and the same with more recomputed, which does, lies one that recomputes as much as it must: layers are equal,
+ * so its cost is on the line between the two.
  *
  * WHAT IS LOST. Layouts are those of recipes. Moves that help only together are found only where each alone keeps the choice among
- * the first of the queue. Estimates of pipelines are not exact. */
+ * the first of the queue. Estimates of pipelines and of passes are not exact: what they make look too slow is not simulated.
+ * Parameters are not sharded inside of pipelines. */
 #ifndef SF_SEARCH_SPECS_PLAN_QUEUE_H
 #define SF_SEARCH_SPECS_PLAN_QUEUE_H
 
@@ -26,12 +29,13 @@ typedef struct sf_queue_options {
     const sf_target *target;
     const sf_choice_rules *rules; /* what a person fixed */
     int64_t memory;               /* of a rank; 0: what its device has */
-    int width, budget;            /* estimates */
+    double known;      /* seconds of a plan that is known, and to be beaten; 0: none is */
+    int width, budget; /* estimates */
     sf_threads *threads;
 } sf_queue_options;
 
 typedef struct sf_queue_found {
-    sf_plan *plan; /* for sf_plan_free; NULL: nothing fits */
+    sf_plan *plan; /* for sf_plan_free; NULL: nothing fits, and is faster than what is known */
     sf_price price;
     sf_choice choice;
     double kept; /* see sf_judge_simulate */

@@ -4,7 +4,8 @@
 
 #include "search/specs/plan_queue.h"
 
-/* *out is for sf_plan_free; NULL, with SF_OK: nothing that was simulated fits. */
+/* *out is for sf_plan_free; NULL, with SF_OK: nothing that was simulated fits, and is faster
+ * than what is known. */
 sf_status sf_answer_by_queue(const sf_graph *graph, const sf_queue_options *options, sf_diag *diag,
                              sf_plan **out);
 

@@ -5,9 +5,9 @@
 
 `step` is any function from arguments to results, jitted or not; arguments are pytrees of arrays, Python numbers and
 keys, a flax TrainState as well as nested dictionaries. `state={"params": 0, "opt": 1}` says which result becomes which
-argument in the next step. Without it that is guessed, and the guess is printed: the results that come one after another
-and look as arguments do, the same tree of the same shapes; the rest is what the step reports: a loss, or a dictionary
-with "loss" in it. Written are
+argument in the next step. Without it that is guessed and printed: the results that come one after another and look as
+arguments do, the same tree of the same shapes; the rest is what the step reports: a loss, or a dictionary with "loss" in
+it. A single array or number that may be either is refused. Written are
 
     NAME.stablehlo.mlir      the step, with the state donated, so that the text says what becomes what
     NAME.json                the sidecar: the role of every argument, and which result is the loss
@@ -93,22 +93,29 @@ class Step:
 
     def guess_state(self):
         """For each result the argument that it becomes, or None. State comes back one after another, in the order of the
-        arguments of one form. A lone number is state if another number, the loss, comes after it. Nothing is known where
-        a lone array, or several trees of one form, could be something else: that is said."""
+        arguments of one form; a number does where another one, the loss, comes after it. A lone array or number may as
+        well be what the step reports of its batch: that is for the caller to say."""
         after, doubts, ended = [], [], False
         for i, form in enumerate(self.results):
-            fits = [k for k, name in enumerate(self.names) if self.forms[k] == form and form[1] and k not in after]
-            fits = [k for k in fits if self.names[k] not in FED]
-            loss_follows = any(re.search("float", leaf[1]) and leaf[0] == () for later in self.results[i + 1:] for leaf in later[1])
+            fits = [k for k, name in enumerate(self.names)
+                    if self.forms[k] == form and form[1] and k not in after and name not in FED]
+            loss_follows = any(re.search("float", leaf[1]) and leaf[0] == () for later in self.results[i + 1:]
+                               for leaf in later[1])
             is_state = bool(fits) and not ended and (loss_follows or not is_number(form))
-            if fits and (not is_state or len(fits) > 1 or (len(form[1]) == 1 and any(k is not None for k in after))):
+            first = all(k is None for k in after)
+            sure = len(form[1]) > 1 or re.search("key|int", form[1][0][1]) or (first and len(fits) == 1)
+            if is_state and not sure:
+                said = {self.names[k]: n for n, k in enumerate(after + [fits[0]]) if k is not None}
+                raise ValueError(f"result {i} may be what {self.names[fits[0]]!r} is in the next step, or only look so: "
+                                 f"export(..., state={said}) and further pairs say what becomes what")
+            if fits and not is_state and form[1] != [((), "float32")]:
                 doubts.append(i)
             after.append(fits[0] if is_state else None)
-            ended = ended or (not is_state and any(k is not None for k in after))
-        said = ", ".join(f"{self.names[k]!r}: {i}" for i, k in enumerate(after) if k is not None)
-        print(f"{getattr(self.step, '__name__', 'step')}: taken as its state is {{{said}}}", file=sys.stderr)
+            ended = ended or (not is_state and not first)
+        said = {self.names[k]: i for i, k in enumerate(after) if k is not None}
+        print(f"{getattr(self.step, '__name__', 'step')}: taken as its state is {said}", file=sys.stderr)
         if doubts:
-            print(f"    results {doubts} may be something else, by their form alone: say so by export(..., state={{...}})",
+            print(f"    results {doubts} look like arguments, but are taken for what it reports; else say state={{...}}",
                   file=sys.stderr)
         return after
 

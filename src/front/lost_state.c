@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "front/elementwise_state.h"
+#include "front/find_loss.h"
 #include "front/number_state.h"
 #include "front/role.h"
 #include "front/state_links.h"
@@ -85,11 +86,41 @@ static uint32_t loss_of(const sf_graph *graph)
     return r < graph->top->nresults ? r : 0;
 }
 
+/* Where nothing is linked and there is a loss: what grows from an argument, but is not on the way to the loss. */
+static void find_state_of_none(sf_graph *graph)
+{
+    sf_arena arena = {0};
+    uint32_t loss = loss_of(graph);
+    if (graph->top->nresults == 0 || !graph->results[loss].is_loss)
+        return;
+    uint32_t *becomes = sf_find_new_state(graph);
+    bool *needed = sf_needed_by(graph, becomes, loss);
+    sf_growth growth = sf_growth_of(graph, needed, &arena);
+    for (uint32_t r = 0; r < graph->top->nresults; r++)
+        for (uint32_t i = 0; i < graph->top->narguments; i++) {
+            const sf_type *type = sf_argument_type(graph, i);
+            sf_result *result = &graph->results[r];
+            if (!result->is_loose && !result->is_output && type->rank > 0 &&
+                type == sf_result_type(graph, r) && !is_passed_on(graph, r) && !growth.forward[r] &&
+                sf_grows_from(&growth, r, i) && needed[graph->top->arguments[i]] &&
+                graph->arguments[i].role_from != SF_FROM_SIDECAR &&
+                !sf_is_called_batch(graph->arguments[i].name)) {
+                result->is_loose = true;
+                result->like = i;
+            }
+        }
+    sf_free(needed);
+    sf_free(becomes);
+    sf_arena_free(&arena);
+}
+
 void sf_find_loose(sf_graph *graph)
 {
     sf_arena arena = {0};
-    if (!sf_any_link(graph))
+    if (!sf_any_link(graph)) {
+        find_state_of_none(graph);
         return;
+    }
     seeker s = {graph,
                 sf_growth_of(graph, NULL, &arena),
                 sf_find_number_state(graph, &arena),

@@ -1,5 +1,6 @@
 """Exports steps as people write them, with examples/export.py: export.py FOLDER. Prints the names."""
 
+import json
 import os
 import sys
 
@@ -64,6 +65,18 @@ def losses(params, opt, batch):
                                                        "d_loss": first, "g_loss": first + extra}
 
 
+def hidden(params, carried, batch):
+    """A lone array: only who wrote the step knows whether it is carried or reported."""
+    (loss, _), grads = jax.value_and_grad(loss_of, has_aux=True)(params, batch)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), jnp.tanh(batch["x"] @ params["up"]) + carried, loss
+
+
+def reported(params, errors, batch):
+    """The same after the loss is reported."""
+    params, errors, loss = hidden(params, errors, batch)
+    return params, loss, errors
+
+
 def main(folder):
     os.chdir(folder)
     made = {"plain": (plain, (weights(), jax.tree.map(jnp.zeros_like, weights()), BATCH))}
@@ -92,6 +105,19 @@ def main(folder):
         written = export(step, arguments, name, BATCHES)
         assert written == [f"{name}.stablehlo.mlir", f"{name}.json", f"{name}.io.safetensors"], written
         print(name)
+    carried = (weights(), jnp.zeros((8, 32)), BATCH)
+    try:
+        export(hidden, carried, "hidden")
+    except ValueError as error:
+        assert "state={'params': 0, 'carried': 1}" in str(error), error
+    else:
+        raise AssertionError("a lone array is taken for state")
+    for name, step, state in (("carried", hidden, {"params": 0, "carried": 1}), ("fed", hidden, {"params": 0}),
+                              ("reported", reported, None)):
+        export(step, carried, name, state=state)
+        with open(f"{name}.json", encoding="utf-8") as file:
+            roles = [entry["role"] for entry in json.load(file)["args"]]
+        assert roles[2] == ("opt_state" if name == "carried" else "batch"), (name, roles)
     shapes = jax.eval_shape(lambda *a: a, *made["plain"][1])
     assert export(plain, shapes, "shapes") == ["shapes.stablehlo.mlir", "shapes.json"]
 

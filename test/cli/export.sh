@@ -27,6 +27,10 @@ for name in $names; do
     expect 0 pin "$name.stablehlo.mlir" -r zero1 -n 2 -o plan.json
     expect 0 verify "$name.stablehlo.mlir" --plan plan.json --against "$name.io.safetensors"
 done
+for name in carried:3 fed:2 reported:2; do
+    expect 0 show "${name%:*}.stablehlo.mlir" --strict
+    says "${name#*:} of them become arguments of the next step"
+done
 expect 0 show shapes.stablehlo.mlir
 says_like "^  param +2 +640 .* sidecar"
 [ "$failures" -eq 0 ]

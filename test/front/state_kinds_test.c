@@ -96,6 +96,7 @@ static const signature signatures[] = {
      "W=[0]['w'] l=[1] G=[2]['w']", "", "wW", 0},
     {"aliases cross", "v w x y", "W V l", "vWwV", "vWwV", 1},
     {"aliases leave one out", "v w x y", "G W V l", "vGwW", "vVwW", 1},
+    {"the batch first and no names: nothing is linked", "x y w v", "W V G l", "", "", 1},
     {"results alone have names", "w v x y", "W=[0]['w'] V=[1]['w'] l=[2]['loss']", "", "wWvV", 0},
     {"a tree of results, and what is reported before it", "x y w v",
      "l=[0]['loss'] W=[1]['w'] V=[1]['v']", "", "wWvV", 0},

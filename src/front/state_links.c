@@ -599,23 +599,28 @@ static void link_by_alias(sf_linker *l, const uint32_t *aliases)
     }
 }
 
-/* What the sidecar says is fed has a namesake among the results: it does not become it, but the sidecar may be wrong. */
+/* What the sidecar says is fed has a namesake among the results, or an update: it does not become it, but the sidecar may
+ * be wrong. */
 static void tell_namesakes(sf_linker *l)
 {
     const sf_graph *graph = l->graph;
     char name[SHOWN + 8];
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         for (uint32_t r = 0;
-             l->fed[i] && graph->arguments[i].next == SF_NONE && r < graph->top->nresults; r++)
-            if (!l->taken[r] && sf_result_type(graph, r) == sf_argument_type(graph, i) &&
-                ends_in(graph->results[r].name, path_behind_head(graph->arguments[i].name))) {
-                contradict(l,
-                           "result %u%s has the name and the type of the argument %.*s, which is "
-                           "%s by the sidecar: it does not become it",
-                           r, result_name(l, r, name), SHOWN, graph->arguments[i].name,
-                           sf_role_name(graph->arguments[i].role));
-                break;
-            }
+             l->fed[i] && graph->arguments[i].next == SF_NONE && r < graph->top->nresults; r++) {
+            bool updates = l->numbers.of[r] == i && l->numbers.sure[r];
+            if (l->taken[r] || sf_result_type(graph, r) != sf_argument_type(graph, i) ||
+                !(updates ||
+                  ends_in(graph->results[r].name, path_behind_head(graph->arguments[i].name))))
+                continue;
+            contradict(l,
+                       "result %u%s %s the argument %.*s, which is %s by the sidecar: it does not "
+                       "become it",
+                       r, result_name(l, r, name),
+                       updates ? "is an update of" : "has the name and the type of", SHOWN,
+                       graph->arguments[i].name, sf_role_name(graph->arguments[i].role));
+            break;
+        }
 }
 
 /* By what may be the loss as long as links are not known. */

@@ -831,10 +831,12 @@ static void write_command(const attack *a, const attempt *t, const char *step, c
     char mesh[TEXT];
     sf_buf stages = {0};
     if (t->exact) {
-        sf_buf_printf(out, "sheaf plan %s -c %s --margin 0", step, cluster);
+        char memory[TEXT] = "";
         if (a->memory)
-            sf_buf_printf(out, " -m %lld", (long long)a->memory);
-        sf_buf_printf(out, " -o plan.json; sheaf sim plan.json -c %s --passes %s", cluster,
+            snprintf(memory, sizeof memory, " -m %lld", (long long)a->memory);
+        sf_buf_printf(out, "sheaf plan %s -c %s --margin 0%s -o plan.json; ", step, cluster,
+                      memory);
+        sf_buf_printf(out, "sheaf sim plan.json -c %s%s --passes %s", cluster, memory,
                       t->genes[PASSES]);
         return;
     }

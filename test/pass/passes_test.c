@@ -86,7 +86,7 @@ static void hold(void *context, const char *what, const sf_program *program,
 {
     holding *h = context;
     sf_arena arena = {0};
-    if (!other || (test_short() && h->programs++ % 4))
+    if (!other || (test_short() && h->programs++ % 6))
         return;
     sf_program *pair[] = {(sf_program *)program, (sf_program *)other};
     sf_kept *kept[] = {sf_program_keep(pair[0], &arena), sf_program_keep(pair[1], &arena)};

@@ -46,6 +46,9 @@ typedef struct sf_plan_options {
     sf_listener *listener;   /* called now and then; or NULL */
     void *context;           /* for the listener */
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
+    /* Bytes of each device that plans leave free, in place of what the cluster says; SF_EUSAGE where devices differ in memory
+     * or have no more, or with spec.memory. 0: as the cluster says. */
+    int64_t reserve;
 } sf_plan_options;
 
 /* Finds the plan with the least step time on the cluster, within the margin, among plans that

@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/output.h"
+#include "base/units.h"
 #include "front/lost_state.h"
 #include "ir/clone.h"
 #include "op/flops.h"
@@ -40,6 +41,30 @@ static sf_status find_limit(const struct job *job, sf_arena *arena, int64_t *out
     int devices = job->options.cluster->ndevices;
     SF_TRY(sf_costs_new(job->options.cluster, 1, &devices, 0, arena, job->diag, &costs));
     *out = job->spec.memory > 0 ? job->spec.memory : sf_costs_memory(costs);
+    return SF_OK;
+}
+
+/* What is reserved is the same as a limit on memory: passes keep to it as well, and the plan says so. */
+static sf_status take_reserve(struct job *job)
+{
+    const sf_cluster *cluster = job->options.cluster;
+    int64_t reserve = job->options.reserve, memory = cluster->kinds[cluster->nodes[0].kind].memory;
+    if (reserve == 0)
+        return SF_OK;
+    if (job->spec.memory > 0)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "a limit on memory and a reserve exclude each other");
+    for (int r = 1; r < cluster->nruns; r++)
+        if (cluster->kinds[cluster->nodes[r].kind].memory != memory) {
+            sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                    "devices of the cluster differ in memory, so one reserve does not do");
+            return sf_hint(job->diag, "a cluster file says what each kind of device reserves");
+        }
+    if (reserve < 0 || reserve >= memory)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "the reserve is to be less than the %s of a device",
+                       sf_text_bytes((double)memory).at);
+    job->spec.memory = memory - reserve;
     return SF_OK;
 }
 
@@ -120,6 +145,7 @@ static sf_status translate(struct job *job, sf_arena *arena, sf_search_options *
     const sf_plan_options *options = &job->options;
     const sf_spec *spec = &job->spec;
     SF_TRY(sf_spec_read(&job->said, arena, job->diag, &job->spec));
+    SF_TRY(take_reserve(job));
     if (spec->ranks > 0 && spec->ranks != options->cluster->ndevices)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the cluster has %d devices, not %d",
                        options->cluster->ndevices, spec->ranks);

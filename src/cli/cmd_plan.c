@@ -119,6 +119,9 @@ int sf_cli_plan(int argc, char **argv)
         {SF_OPT_MARGIN, &job.plan.margin,
          "how much faster than the best recipe a searched plan must be (default 1; 0: take the "
          "fastest)"},
+        {SF_OPT_RESERVE, &job.plan.reserve,
+         "memory of each device to leave free, for context, NCCL and fragmentation (default: what "
+         "the cluster says, for GPUs of the library 2.25G)"},
         {SF_OPT_COMPARE, &job.making.show.all,
          "list every mesh and recipe considered, not only the best of each recipe"},
         {SF_OPT_THREADS, &threads,

@@ -382,8 +382,11 @@ static double least_product(const sf_device_kind *kind, const sf_effort *effort)
     sf_math math = sf_math_done(kind, effort->math);
     double flops = effort->flops, least = HUGE_VAL;
     if (kind->gpu) {
+        double by_peak = kind->gpu->products[math].count > 0
+                             ? HUGE_VAL
+                             : flops / (kind->product_share * kind->flops[math]);
         least = sf_gpu_least(kind->gpu, effort->unit, math, effort->depth, flops);
-        return least > 0 ? least : flops / (kind->product_share * kind->flops[math]);
+        return least > 0 ? fmin(least, by_peak) : by_peak;
     }
     if (effort->packing.runs > 0 && kind->convolutions.count > 0 && math == SF_MATH_F32)
         least = sf_curve_least(&kind->convolutions, flops);

@@ -15,6 +15,7 @@ typedef struct memory {
     double clock;
 } memory;
 
+/* A pass simulates a program that it has added buffers to before they have places in the arena. */
 static int64_t place_buffers(memory *m)
 {
     const sf_program *p = m->program;
@@ -25,7 +26,8 @@ static int64_t place_buffers(memory *m)
     }
     for (size_t i = 0; i < p->nbuffers; i++) {
         const sf_buffer *buffer = &p->buffers[i];
-        bool placed = buffer->home == SF_HOME_ARENA && p->arena_bytes[buffer->space] > 0;
+        bool placed = buffer->home == SF_HOME_ARENA && buffer->offset >= 0 &&
+                      buffer->offset + buffer->bytes <= p->arena_bytes[buffer->space];
         m->places[i] = placed ? arenas[buffer->space] + buffer->offset : end;
         end += placed ? 0 : buffer->bytes;
     }

@@ -24,6 +24,19 @@ cp "$work/out" "$work/compared"
 expect 0 verify "$step" --plan "$work/plan.json" --steps 2
 expect 0 train "$step" --plan "$work/plan.json" --steps 2 --data synthetic
 
+# What is to be left free is: by default what the device reserves; not more than it has, and not of devices that differ.
+for reserve in "" "--reserve 4G" "--reserve 1K"; do
+    expect 0 plan "$step" -c 1x4xV100 --recipes $reserve --json
+    case $reserve in *4G) room=28 ;; *1K) room=31.99 ;; *) room=29.75 ;; esac
+    awk -v limit="$(number memory_limit)" -v room=$room 'BEGIN { exit limit < (room - 0.01) * 2^30 || limit > (room + 0.01) * 2^30 }' ||
+        fail "the limit with $reserve is $(number memory_limit)"
+done
+expect 2 plan "$step" -c 1x4xV100 --reserve 32G
+warns "less than the 32.0 GiB of a device"
+expect 2 plan "$step" -c 1x2xV100+1x2xA100 --reserve 2G
+warns "differ in memory"
+expect 2 plan "$step" -c 1x4xV100 --reserve 2G --memory 4G
+
 # The same plan from one thread and from several; test/search/search_test.c asks the same.
 if nightly; then
     expect 0 plan "$step" -c 1x4xV100 -t 1 -o "$work/one.json"

@@ -655,8 +655,9 @@ static void test_least(void **state)
                         paces[] = {2e-11, 9e-11};
     const sf_curve by_depth[] = {{4, flops, seconds}, {4, flops, deep}};
     sf_gpu gpu = {.products[SF_MATH_BF16] = {2, depths, by_depth},
-                  .units[SF_UNIT_CONVOLUTION][SF_MATH_BF16] = {4, flops, deep}};
-    for (int way = 0; way < 4; way++) {
+                  .units[SF_UNIT_CONVOLUTION][SF_MATH_BF16] = {4, flops, deep}},
+           no_products = {.units[SF_UNIT_CONVOLUTION][SF_MATH_BF16] = {4, flops, seconds}};
+    for (int way = 0; way < 5; way++) {
         sf_arena arena = {0};
         sf_cluster *cluster = make("1xH100");
         sf_costs *costs = lay(cluster, &arena, 0, NULL);
@@ -667,7 +668,7 @@ static void test_least(void **state)
         }
         if (way > 1)
             kind->paces = (sf_curve){2, near, paces};
-        kind->gpu = way > 2 ? &gpu : NULL;
+        kind->gpu = way > 3 ? &no_products : way > 2 ? &gpu : NULL;
         for (int i = 0; i < 3000; i++) {
             int pieces = 1 + i % 61;
             sf_effort all = {.product = i % 5 > 0,
@@ -681,6 +682,7 @@ static void test_least(void **state)
             piece.bytes /= pieces;
             piece.depth = fmax(1, all.depth / (1 + i % 4));
             piece.batches = 1 + i % 2;
+            piece.unit = i % 4 ? all.unit : SF_UNIT_OTHER; /* as of one window */
             for (int s = 0; s < SF_NEAR_STEPS; s++)
                 piece.near[s] = s == i % SF_NEAR_STEPS ? piece.bytes : 0;
             double least = sf_costs_least(costs, 0, &all);

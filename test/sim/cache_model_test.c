@@ -115,6 +115,24 @@ static void test_places(void **state)
     sf_arena_free(&arena);
 }
 
+/* A buffer that a pass added has an offset before the arena is made larger: it shares memory with nothing. */
+static void test_beyond_arena(void **state)
+{
+    (void)state;
+    example e;
+    sf_arena arena = {0};
+    begin_example(&e);
+    e.program.arena_bytes[SF_SPACE_DEVICE] = 64 * KIB;
+    e.buffers[1] =
+        (sf_buffer){.home = SF_HOME_ARENA, .bytes = 64 * KIB, .offset = (int64_t)64 * KIB};
+    add_copy(&e, BUFFERS - 1, BUFFERS - 1);
+    add_copy(&e, 3, 1);
+    add_copy(&e, 0, 2);
+    sf_nearness *near = sf_nearness_of(&e.program, &arena);
+    assert_true(near_in_all(&near[2]) < 0.01);
+    sf_arena_free(&arena);
+}
+
 /* Views that touch nothing, run backwards, or repeat. */
 static void test_odd_views(void **state)
 {
@@ -139,9 +157,8 @@ static void test_odd_views(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_distances), cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_places),    cmocka_unit_test(test_beyond_arena),
         cmocka_unit_test(test_odd_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,15 +55,6 @@ static sf_value whole_behind(const sf_local *local, sf_value value)
     return local->pieces[value].whole;
 }
 
-/* Along an axis of one rank everything is the same. */
-static bool same_layout(const checker *c, const sf_layout *a, const sf_layout *b)
-{
-    for (int axis = 0; axis < c->mesh->naxes; axis++)
-        if (c->mesh->axes[axis].size > 1 && !sf_share_equal(a->axes[axis], b->axes[axis]))
-            return false;
-    return true;
-}
-
 static sf_status hint_pin(const checker *c, sf_value whole, sf_status status)
 {
     const sf_plan *plan = c->local->plan;
@@ -323,10 +314,11 @@ static bool is_operand(const checker *c, const sf_node *whole, size_t at)
     static const sf_layout replicated;
     for (uint32_t k = 0; k < whole->noperands; k++) {
         size_t o = (at + k) % whole->noperands;
-        if (whole->operands[o] == source->whole && same_layout(c, &layouts[o], &source->layout))
+        if (whole->operands[o] == source->whole &&
+            sf_layout_same(c->mesh, &layouts[o], &source->layout))
             return true;
     }
-    return whole->nregions > 0 && same_layout(c, &source->layout, &replicated);
+    return whole->nregions > 0 && sf_layout_same(c->mesh, &source->layout, &replicated);
 }
 
 /* A constant may be folded into the replacement of the op. */
@@ -338,7 +330,7 @@ static bool is_read(const checker *c, const sf_node *node, uint32_t operand)
     bool folded = maker && sf_is(maker, SF_OP_CONSTANT);
     for (size_t k = 0; k < c->nsources; k++) {
         const sf_local_shard *source = &c->local->pieces[c->sources[(operand + k) % c->nsources]];
-        if (source->whole == whole && same_layout(c, &source->layout, layout))
+        if (source->whole == whole && sf_layout_same(c->mesh, &source->layout, layout))
             return true;
         folded = folded && source->whole != whole;
     }
@@ -366,7 +358,7 @@ static bool is_checked_result(const checker *c, sf_value value, const sf_local_s
 static sf_status check_made_layout(const checker *c, const sf_local_shard *made)
 {
     const sf_layout *wanted = sf_plan_layout(c->local->plan, c->local->whole, made->whole);
-    return same_layout(c, wanted, &made->layout)
+    return sf_layout_same(c->mesh, wanted, &made->layout)
                ? SF_OK
                : fail_check(c, made->whole, "is not made as the plan says");
 }
@@ -409,7 +401,7 @@ static sf_status check_argument_piece(checker *c, const sf_local_shard *shard)
     static const sf_layout replicated;
     bool of_step = info->index < c->local->whole->top->narguments &&
                    c->local->whole->top->arguments[info->index] == shard->whole;
-    return same_layout(c, &shard->layout, of_step ? &layouts[info->index] : &replicated)
+    return sf_layout_same(c->mesh, &shard->layout, of_step ? &layouts[info->index] : &replicated)
                ? SF_OK
                : fail_check(c, shard->whole, "does not come as the plan says");
 }
@@ -457,7 +449,7 @@ static sf_status check_results(checker *c)
     for (uint32_t r = 0; r < whole->nresults; r++) {
         const sf_local_shard *shard = &c->local->pieces[top->results[r]];
         if (shard->whole != whole->results[r] ||
-            !same_layout(c, &shard->layout, &c->local->plan->results[r]))
+            !sf_layout_same(c->mesh, &shard->layout, &c->local->plan->results[r]))
             return fail_check(c, whole->results[r], "is not returned as the plan says");
     }
     return SF_OK;
@@ -497,13 +489,14 @@ static sf_status check_ends(checker *c, const sf_inner *inner)
     bool answers = node->def->control == SF_CONTROL_LOOP && inner->region == 0;
     static const sf_layout replicated;
     for (uint32_t i = first; i < node->noperands; i++)
-        if (!same_layout(c, &outer[i], &plan->arguments[i - first]))
+        if (!sf_layout_same(c->mesh, &outer[i], &plan->arguments[i - first]))
             return fail_check(c, node->operands[i], "comes into a region in another layout");
     for (uint32_t i = 0; i < first; i++)
-        if (!same_layout(c, &outer[i], &replicated))
+        if (!sf_layout_same(c->mesh, &outer[i], &replicated))
             return fail_check(c, node->operands[i], "decides, and differs from rank to rank");
     for (uint32_t i = 0; i < inner->plan.graph->top->nresults; i++)
-        if (!same_layout(c, &plan->results[i], answers ? &replicated : &outer[node->noperands + i]))
+        if (!sf_layout_same(c->mesh, &plan->results[i],
+                            answers ? &replicated : &outer[node->noperands + i]))
             return fail_check(c, node->result + i, "leaves a region in another layout");
     return SF_OK;
 }

@@ -32,10 +32,11 @@ static sf_value message_value(const sf_local *local, sf_value value)
 }
 
 /* Ranks of a pipeline rank each send their shard to the one at their position. */
-static bool same_shard(const sf_local_shard *sent, const sf_local_shard *received)
+static bool same_shard(const sf_mesh *mesh, const sf_local_shard *sent,
+                       const sf_local_shard *received)
 {
     return sent->whole != SF_NONE && received->whole != SF_NONE &&
-           sf_layout_equal(&sent->layout, &received->layout);
+           sf_layout_same(mesh, &sent->layout, &received->layout);
 }
 
 static bool same_message(const sf_local *a, const sf_node *sent, const sf_local *b,
@@ -50,7 +51,8 @@ static bool same_message(const sf_local *a, const sf_node *sent, const sf_local 
                received->attrs[SF_COLLECTIVE_NUMBER]->integer &&
            sent->attrs[SF_COLLECTIVE_MICROBATCH]->integer ==
                received->attrs[SF_COLLECTIVE_MICROBATCH]->integer &&
-           same_shard(&a->pieces[sent->operands[0]], &b->pieces[received->result]) &&
+           same_shard(&a->plan->mesh, &a->pieces[sent->operands[0]],
+                      &b->pieces[received->result]) &&
            message_value(a, sent->operands[0]) == message_value(b, received->result);
 }
 

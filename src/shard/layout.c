@@ -24,6 +24,14 @@ bool sf_layout_equal(const sf_layout *a, const sf_layout *b)
     return true;
 }
 
+bool sf_layout_same(const sf_mesh *mesh, const sf_layout *a, const sf_layout *b)
+{
+    for (int axis = 0; axis < mesh->naxes; axis++)
+        if (mesh->axes[axis].size > 1 && !sf_share_equal(a->axes[axis], b->axes[axis]))
+            return false;
+    return true;
+}
+
 /* Most shares say nothing, and take no time. */
 uint64_t sf_layout_hash(const sf_layout *layout)
 {

@@ -78,6 +78,8 @@ typedef struct sf_layout {
 } sf_layout;
 
 bool sf_layout_equal(const sf_layout *a, const sf_layout *b);
+/* Whether ranks of the mesh have the same: along an axis of one rank, everything is. */
+bool sf_layout_same(const sf_mesh *mesh, const sf_layout *a, const sf_layout *b);
 bool sf_share_equal(sf_share a, sf_share b);
 uint64_t sf_layout_hash(const sf_layout *layout);
 bool sf_layout_is_replicated(const sf_layout *layout);

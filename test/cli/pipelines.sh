@@ -43,6 +43,7 @@ for schedule in interleaved:2 zb-v; do
     expect 0 verify --plan four.json --steps 2
 done
 expect 0 pin "$step" --stages 2 -o one.json # without turns
+expect 0 pin "$step" --stages 2 --micro-batches 2 -r dp -n 2 -o one.json # its axis has one rank
 expect 0 verify --plan one.json --steps 2
 expect 0 pin "$step" --stages layer_1 --micro-batches 4 -o scopes.json
 says "pipe=2, 2 ranks"

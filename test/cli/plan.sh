@@ -191,7 +191,7 @@ expect 0 explain "$work/hand.json" layer_0/mlp
 for line in 'params/layer_0/mlp/up/kernel +param +1 ' 'layer_0/mlp +tanh +forward +1 ' \
     'layer_0/mlp/up +dot_general +backward +1 ' 'grad/layer_0/mlp/down/kernel ' \
     'at its peak a rank holds [0-9.]+ KiB, of these [0-9.]+ KiB: at ' \
-    'params/layer_0/mlp/up/kernel +gather +model +forward' '^other layouts of it' \
+    'params/layer_0/mlp/up/kernel +all_gather +model +forward' '^other layouts of it' \
     'layer_0/mlp/up +dot_general +forward +\[.*%'; do
     says_like "$line"
 done

@@ -190,7 +190,7 @@ threads=$(grep -o "loss [0-9.]*" out | tail -1)
 expect 2 train $gpt --schedule gpipe --data synthetic --steps 2
 expect 2 run $gpt --schedule "$schedules/gpt.lua" --plan all.json
 # Also a step that the schedule makes, beside which the losses are those of the step; a plan of it, which is in no file, is not written.
-losses() { awk '$1 ~ /^[0-9]+$/ { print $3 }' out; }
+losses() { awk 'NF == 3 && $1 ~ /^[0-9]+$/ { print $3 }' out; }
 expect 0 run $gpt --steps 2 --threads 1
 plain=$(losses)
 expect 0 run $gpt --schedule "$schedules/fused.lua" -n 2 --steps 2 --threads 1

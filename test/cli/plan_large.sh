@@ -103,9 +103,9 @@ if plan moe 1x8xV100; then
     [ "$(split 'params/layer_[0-9]+/moe/(up|down)": "\[S\(0\)\]"')" -eq 4 ] || fail "moe: experts are whole"
     [ "$(split 'params/')" -eq 4 ] || fail "moe: more than experts is split"
     [ "$(split 'batch/[a-z]+": "\[S\(0\)\]"')" -eq 2 ] || fail "moe: the batch is whole"
-    [ "$(moved exchange forward)" -eq 4 ] || fail "moe: $(moved exchange forward) all-to-all"
-    [ "$(moved exchange backward)" -eq 4 ] || fail "moe: $(moved exchange backward) all-to-all back"
-    [ "$(moved gather forward)" -eq 0 ] || fail "moe: gathers"
+    [ "$(moved all_to_all forward)" -eq 4 ] || fail "moe: $(moved all_to_all forward) all-to-all"
+    [ "$(moved all_to_all backward)" -eq 4 ] || fail "moe: $(moved all_to_all backward) all-to-all back"
+    [ "$(moved all_gather forward)" -eq 0 ] || fail "moe: gathers"
 fi
 
 # A million classes: the classifier and its state are split by classes, which are never gathered; the images are split, and the

@@ -260,27 +260,25 @@ static bool is_weight_of_samples(const caster *c, uint32_t i)
     return false;
 }
 
-/* An input is batch, unless it is named as a parameter or is in the place of one: one that is not
- * trained. */
-static void cast_fed(const caster *c, uint32_t i)
+/* An input is batch, unless it is named as a parameter or is in the place of one: one that is not trained, or, as a target network,
+ * that another step changes. */
+static sf_role role_of_fed(const caster *c, uint32_t i, sf_source *from)
 {
-    sf_role role;
     const char *at = c->names[i];
     sf_str first;
-    bool follows = next_name_part(&at, &first) && is_one_of_words(first, follower_words);
-    if (follows && is_like_param(c, i))
-        set_role(c, i, SF_ROLE_PARAM,
-                 SF_FROM_NAME); /* a target network that another step changes */
-    else if (is_weight_of_samples(c, i))
-        set_role(c, i, SF_ROLE_BATCH, SF_FROM_ORDER);
-    else if (role_by_name(c->names[i], &role))
-        set_role(c, i, role, SF_FROM_NAME);
-    else if (sf_name_has_word(c->names[i], frozen_words) || is_like_param(c, i))
-        set_role(c, i, SF_ROLE_PARAM, SF_FROM_NAME);
-    else if (sf_argument_type(c->graph, i)->rank == 0)
-        set_role(c, i, SF_ROLE_OTHER, SF_FROM_ORDER); /* a rate, a number of the step */
-    else
-        set_role(c, i, SF_ROLE_BATCH, SF_FROM_ORDER);
+    sf_role role;
+    bool is_like = is_like_param(c, i);
+    *from = SF_FROM_NAME;
+    if (is_like && next_name_part(&at, &first) && is_one_of_words(first, follower_words))
+        return SF_ROLE_PARAM;
+    bool weighs = is_weight_of_samples(c, i);
+    if (!weighs && role_by_name(c->names[i], &role))
+        return role;
+    if (!weighs && (is_like || sf_name_has_word(c->names[i], frozen_words)))
+        return SF_ROLE_PARAM;
+    *from = SF_FROM_ORDER;
+    bool is_number = sf_argument_type(c->graph, i)->rank == 0; /* a rate, a number of the step */
+    return is_number ? SF_ROLE_OTHER : SF_ROLE_BATCH;
 }
 
 /* Where nothing links results and arguments, this need not be a step, and names alone speak. */
@@ -294,9 +292,11 @@ static void cast_argument(const caster *c, uint32_t i)
         set_role(c, i, SF_ROLE_KEY, SF_FROM_FLOW);
     else if (argument->next != SF_NONE && c->needed)
         set_role(c, i, is_param(c, i) ? SF_ROLE_PARAM : SF_ROLE_STATE, SF_FROM_FLOW);
-    else if (argument->next == SF_NONE && c->is_step)
-        cast_fed(c, i);
-    else if (role_by_name(c->names[i], &role))
+    else if (argument->next == SF_NONE && c->is_step) {
+        sf_source from;
+        role = role_of_fed(c, i, &from);
+        set_role(c, i, role, from);
+    } else if (role_by_name(c->names[i], &role))
         set_role(c, i, role, SF_FROM_NAME);
     else
         set_role(c, i, c->is_step ? SF_ROLE_STATE : SF_ROLE_OTHER, SF_FROM_NOTHING);

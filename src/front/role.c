@@ -172,11 +172,10 @@ bool sf_may_be_key(const sf_type *type)
 static bool is_overwritten(const caster *c, uint32_t result)
 {
     const sf_node *node = sf_maker(c->graph, c->graph->top->results[result]);
-    bool replaces =
-        node &&
-        (sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) ||
-         (sf_is(node, SF_OP_SCATTER) && node->attrs[SF_SCATTER_BODY]->integer == SF_MONOID_SECOND));
-    return replaces || sf_growth_count(&c->growth, result) == 0;
+    if (node && sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE))
+        return true;
+    const sf_attr *body = node && sf_is(node, SF_OP_SCATTER) ? node->attrs[SF_SCATTER_BODY] : NULL;
+    return (body && body->integer == SF_MONOID_SECOND) || sf_growth_count(&c->growth, result) == 0;
 }
 
 /* Floating-point state that the loss reads and that is updated, not overwritten, is parameters, and so are tensors beside them; all other

@@ -422,15 +422,16 @@ static sf_status read_layouts(reader *r, const sf_json *list, const sf_node *nod
     if (sf_json_kind_of(list) != SF_JSON_ARRAY || sf_json_count(list) != count)
         return SF_JSON_FAIL(r, list, "node %" PRIu32 ", %s, needs %" PRIu32 " layouts here",
                             node->id, node->def->name, count);
+    int pipe = sf_mesh_axis(&r->plan->mesh, sf_str_of(SF_PIPE_AXIS));
     for (uint32_t i = 0; i < count; i++) {
         sf_layout *layout = &r->plan->nodes[node->id][first + i];
         SF_TRY(read_layout_text(r, sf_json_item(list, i),
                                 type_of_node_tensor(r->graph, node, first + i), layout));
         for (int a = 0; a < r->plan->mesh.naxes; a++)
-            if (layout->axes[a].on)
+            if (layout->axes[a].partition || (layout->axes[a].on && a != pipe))
                 return SF_JSON_FAIL(r, sf_json_item(list, i),
                                     "At is said of arguments alone: a node runs on all ranks of "
-                                    "its pipeline rank");
+                                    "its pipeline ranks");
     }
     return SF_OK;
 }

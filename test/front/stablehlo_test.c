@@ -796,8 +796,8 @@ static void test_truncated(void **state)
  * only those that must be. The configuration alone may have a zero byte: in others 1 is in its place. */
 static void put_call(const unsigned char *bytes, size_t count, bool all, sf_buf *out)
 {
-    static const char *const before[] = {"func.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
-                                         "%0 = stablehlo.custom_call @",
+    static const char *const before[] = {("func.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
+                                          "%0 = stablehlo.custom_call @"),
                                          "(%a) {backend_config = ", ", mhlo.sharding = "};
     for (int part = 0; part < 3; part++) {
         sf_buf_puts(out, before[part]);

@@ -58,8 +58,9 @@ static int by_seconds(const void *left, const void *right)
 
 static void sort_rows(sf_prediction *predicted)
 {
-    qsort(predicted->alternatives, (size_t)predicted->nalternatives,
-          sizeof *predicted->alternatives, by_seconds);
+    if (predicted->nalternatives > 1)
+        qsort(predicted->alternatives, (size_t)predicted->nalternatives,
+              sizeof *predicted->alternatives, by_seconds);
 }
 
 void sf_table_list(const sf_found_plans *found, sf_plan *plan, sf_prediction *out)

@@ -374,11 +374,9 @@ static void try_kind(finder *f, const seed *of, size_t count, const uint32_t *or
     }
 }
 
-static best_seed find_seed(finder *f, const uint32_t *order)
+static best_seed find_seed(finder *f, const uint32_t *order, seed *seeds)
 {
     best_seed best = {.pairs = 0};
-    sf_mark mark = sf_arena_mark(&f->scratch);
-    seed *seeds = SF_ARRAY(&f->scratch, f->graph->top->nnodes, seed);
     size_t count = list_seeds(f, seeds), end;
     /* A map of most of the step is not improved upon. */
     for (size_t at = 0; at < count && best.pairs < f->graph->top->nnodes / 2; at = end) {
@@ -387,7 +385,6 @@ static best_seed find_seed(finder *f, const uint32_t *order)
         if (end - at >= FEWEST_LAYERS)
             try_kind(f, seeds + at, end - at, order, &best);
     }
-    sf_arena_reset(&f->scratch, mark);
     return best;
 }
 
@@ -428,8 +425,9 @@ static void find_stacks(finder *f, sf_arena *arena)
     for (uint32_t i = 0; i < f->graph->top->nnodes; i++)
         order[f->graph->top->nodes[i]] = i;
     f->queue = SF_ARRAY(&f->scratch, found->nitems, sf_item);
+    seed *seeds = SF_ARRAY(&f->scratch, f->graph->top->nnodes, seed);
     for (;;) {
-        best_seed best = find_seed(f, order);
+        best_seed best = find_seed(f, order, seeds);
         if (best.pairs == 0)
             return;
         grow(f, best.a, best.b);

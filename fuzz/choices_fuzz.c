@@ -1,14 +1,10 @@
 /* Read a problem and solve it with a little work: the answer is worth what the solver says, and no better
  * than its bound. */
-#include <setjmp.h>
-#include <stdint.h>
 
-#include "base/mem.h"
+#include "guarded.h"
 #include "solve/solve.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void read_and_solve(sf_str text, sf_diag *diag, sf_arena *arena)
+static void read_and_solve(sf_str text, sf_arena *arena, sf_diag *diag)
 {
     sf_problem problem;
     sf_solve_result result;
@@ -26,16 +22,5 @@ static void read_and_solve(sf_str text, sf_diag *diag, sf_arena *arena)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const sf_str text = {(const char *)data, size};
-    sf_diag *diag = sf_diag_new();
-    sf_arena arena = {0};
-    sf_guard guard;
-    sf_guard_enter(&guard);
-    if (setjmp(guard.target) == 0) {
-        read_and_solve(text, diag, &arena);
-        sf_guard_leave(&guard);
-        sf_arena_free(&arena);
-    }
-    sf_diag_free(diag);
-    return 0;
+    return fuzz_guarded(read_and_solve, data, size);
 }

@@ -1,15 +1,11 @@
 /* Reads any text as a cluster, and as a shorthand. What is accepted is written and read again, and must
  * come out the same; and it is asked what a few things take, which must be numbers. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "cluster/cost_model.h"
+#include "guarded.h"
 #include "outcome.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_ASKED = 4096 };
 
@@ -64,17 +60,14 @@ static void make(sf_str text)
     sf_cluster_free(cluster);
 }
 
+static void read_and_make(sf_str text, sf_arena *arena, sf_diag *diag)
+{
+    (void)arena;
+    read_write_read(text, diag);
+    make(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    sf_str text = {(const char *)data, size};
-    sf_diag *diag = sf_diag_new();
-    sf_guard guard;
-    sf_guard_enter(&guard);
-    if (setjmp(guard.target) == 0) {
-        read_write_read(text, diag);
-        make(text);
-        sf_guard_leave(&guard);
-    }
-    sf_diag_free(diag);
-    return 0;
+    return fuzz_guarded(read_and_make, data, size);
 }

@@ -1,17 +1,13 @@
 /* Reads any text as a plan for a small step. What is accepted is written and read again, and must come out
  * the same; and the checker judges it, whatever its verdict. What that accepts is simulated, and one in eight is run: it computes
  * what the step does. */
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "guarded.h"
 #include "outcome.h"
 #include "plan/plan.h"
 #include "sheaf/sheaf.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char step[] =
     "func.func public @main(%w: tensor<8x4xf32> loc(\"params/w\"), %v: tensor<4x6xf32> "
@@ -68,8 +64,10 @@ static void use(const sf_graph *graph, const sf_plan *plan, bool run)
     sf_diag_free(diag);
 }
 
-static void read_write_read(const sf_graph *graph, sf_str text, sf_diag *diag)
+static void read_write_read(sf_str text, sf_arena *arena, sf_diag *diag)
 {
+    (void)arena;
+    const sf_graph *graph = step_graph();
     sf_plan *plan, *recomputed;
     sf_status status = sf_plan_read(text, "fuzz", graph, diag, &plan);
     fuzz_check_outcome(status, diag);
@@ -91,14 +89,6 @@ static void read_write_read(const sf_graph *graph, sf_str text, sf_diag *diag)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const sf_graph *graph = step_graph();
-    sf_diag *diag = sf_diag_new();
-    sf_guard guard;
-    sf_guard_enter(&guard);
-    if (setjmp(guard.target) == 0) {
-        read_write_read(graph, (sf_str){(const char *)data, size}, diag);
-        sf_guard_leave(&guard);
-    }
-    sf_diag_free(diag);
-    return 0;
+    step_graph(); /* outside of the guard: it stays */
+    return fuzz_guarded(read_write_read, data, size);
 }

@@ -1,15 +1,11 @@
 /* Read a schedule. One that is refused has a message; one that is taken runs to its end, can be drawn, and its text reads back as
  * the same text. */
-#include <setjmp.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "guarded.h"
 #include "plan/pipeline/schedule.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void read_and_write(sf_str text, sf_diag *diag, sf_arena *arena)
+static void read_and_write(sf_str text, sf_arena *arena, sf_diag *diag)
 {
     sf_schedule schedule, recomputed;
     if (sf_schedule_read(text, "fuzz", arena, &schedule, diag) != SF_OK) {
@@ -37,15 +33,5 @@ static void read_and_write(sf_str text, sf_diag *diag, sf_arena *arena)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    sf_diag *diag = sf_diag_new();
-    sf_arena arena = {0};
-    sf_guard guard;
-    sf_guard_enter(&guard);
-    if (setjmp(guard.target) == 0) {
-        read_and_write((sf_str){(const char *)data, size}, diag, &arena);
-        sf_guard_leave(&guard);
-        sf_arena_free(&arena);
-    }
-    sf_diag_free(diag);
-    return 0;
+    return fuzz_guarded(read_and_write, data, size);
 }

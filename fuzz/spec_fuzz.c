@@ -1,13 +1,9 @@
 /* Each line sets a field of a plan specification from its text, "FIELD=VALUE", as a caller does; what is refused changes nothing
  * and has a message. The specification is then parsed and printed, and the print parsed and printed again: the same. */
-#include <setjmp.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "guarded.h"
 #include "plan/spec.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void set_field(sf_plan_spec *spec, const char *field, const char *value, sf_diag *diag)
 {
@@ -60,15 +56,5 @@ static void set_and_print(sf_str text, sf_arena *arena, sf_diag *diag)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    sf_diag *diag = sf_diag_new();
-    sf_arena arena = {0};
-    sf_guard guard;
-    sf_guard_enter(&guard);
-    if (setjmp(guard.target) == 0) {
-        set_and_print((sf_str){(const char *)data, size}, &arena, diag);
-        sf_guard_leave(&guard);
-        sf_arena_free(&arena);
-    }
-    sf_diag_free(diag);
-    return 0;
+    return fuzz_guarded(set_and_print, data, size);
 }

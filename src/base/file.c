@@ -102,21 +102,25 @@ static void set_limits(struct source *source, size_t limit)
     source->limit = limit < SIZE_MAX ? limit : SIZE_MAX - 1;
 }
 
-/* Up to `size` bytes, fewer at the end only. */
-static sf_status read_full(struct source *source, void *to, size_t size, size_t *got)
+bool sf_read_fully(int fd, void *to, size_t size, size_t *got)
 {
     *got = 0;
     while (*got < size) {
-        ssize_t count = read(source->fd, (char *)to + *got, size - *got);
+        ssize_t count = read(fd, (char *)to + *got, size - *got);
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return fail_source(source, "cannot read");
+            return false;
         if (count == 0)
             break;
         *got += (size_t)count;
     }
-    return SF_OK;
+    return true;
+}
+
+static sf_status read_full(struct source *source, void *to, size_t size, size_t *got)
+{
+    return sf_read_fully(source->fd, to, size, got) ? SF_OK : fail_source(source, "cannot read");
 }
 
 /* Memory for at least one byte more at the end of the last block, but one past the limit at

@@ -5,6 +5,7 @@
 #ifndef SF_BASE_FILE_H
 #define SF_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,10 @@
  * lacks. On failure *out and the arena are as before. */
 sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *out, sf_diag *diag);
 #define SF_FILE_MEMORY SIZE_MAX
+
+/* Reads `size` bytes, fewer at the end only, or writes all of them, through interrupts; false: errno says why not. */
+bool sf_read_fully(int fd, void *to, size_t size, size_t *got);
+bool sf_write_fully(int fd, const void *from, size_t size);
 
 /* Of the whole process, and for any thread to call; 0: as if nothing was said. */
 void sf_file_set_limit(int64_t bytes);

@@ -135,19 +135,25 @@ sf_status sf_file_writer_open(sf_file_writer *writer, const char *path, sf_diag 
     return open_beside(writer, exists ? &info : NULL, diag);
 }
 
-sf_status sf_file_writer_write(sf_file_writer *writer, const void *data, size_t size, sf_diag *diag)
+bool sf_write_fully(int fd, const void *from, size_t size)
 {
-    SF_ASSERT(writer->open);
-    const char *at = data;
-    while (writer->status == SF_OK && size > 0) {
-        ssize_t count = write(writer->fd, at, size);
+    for (const char *at = from; size > 0;) {
+        ssize_t count = write(fd, at, size);
         if (count < 0 && errno == EINTR)
             continue;
-        if (count < 0)
-            return fail_writer(writer, "cannot write", diag);
+        if (count <= 0)
+            return false;
         at += count;
         size -= (size_t)count;
     }
+    return true;
+}
+
+sf_status sf_file_writer_write(sf_file_writer *writer, const void *data, size_t size, sf_diag *diag)
+{
+    SF_ASSERT(writer->open);
+    if (writer->status == SF_OK && !sf_write_fully(writer->fd, data, size))
+        return fail_writer(writer, "cannot write", diag);
     return writer->status;
 }
 

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 static sf_status fail_log(const sf_log *log, const char *what, sf_diag *diag)
 {
     return sf_fail(diag, sf_status_of_errno(), (sf_loc){log->path, 0, 0}, "%s: %s", what,
@@ -29,15 +31,8 @@ static bool ends_within_line(const char *path)
 
 static sf_status write_line_bytes(sf_log *log, const char *text, size_t length, sf_diag *diag)
 {
-    while (length > 0) {
-        ssize_t count = write(log->fd, text, length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return fail_log(log, "cannot write", diag);
-        text += count;
-        length -= (size_t)count;
-    }
+    if (!sf_write_fully(log->fd, text, length))
+        return fail_log(log, "cannot write", diag);
     return SF_OK;
 }
 

@@ -111,36 +111,6 @@ static seal seal_of(const char *path, const void *bytes, size_t size)
     return s;
 }
 
-static bool read_exactly(int fd, void *to, size_t size)
-{
-    char *at = to;
-    while (size > 0) {
-        ssize_t count = read(fd, at, size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return false;
-        at += count;
-        size -= (size_t)count;
-    }
-    return true;
-}
-
-static bool write_exactly(int fd, const void *from, size_t size)
-{
-    const char *at = from;
-    while (size > 0) {
-        ssize_t count = write(fd, at, size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return false;
-        at += count;
-        size -= (size_t)count;
-    }
-    return true;
-}
-
 static bool read_sealed(int fd, const char *path, void **bytes, size_t *size)
 {
     struct stat s;
@@ -150,7 +120,8 @@ static bool read_sealed(int fd, const char *path, void **bytes, size_t *size)
     size_t whole = (size_t)s.st_size;
     char *at = sf_alloc_kept(whole);
     seal found, right;
-    if (at && read_exactly(fd, at, whole)) {
+    size_t got;
+    if (at && sf_read_fully(fd, at, whole, &got) && got == whole) {
         *size = whole - sizeof found;
         memcpy(&found, at + *size, sizeof found);
         right = seal_of(path, at, *size);
@@ -190,7 +161,7 @@ static void sync_folder(const char *folder)
 static bool write_sealed(int fd, const char *path, const void *bytes, size_t size)
 {
     seal s = seal_of(path, bytes, size);
-    return write_exactly(fd, bytes, size) && write_exactly(fd, &s, sizeof s) &&
+    return sf_write_fully(fd, bytes, size) && sf_write_fully(fd, &s, sizeof s) &&
            (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
 }
 

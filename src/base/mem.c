@@ -94,9 +94,14 @@ void *sf_alloc(size_t bytes)
     void *memory = sf_alloc_try(bytes);
     if (memory)
         return memory;
+    sf_guard_fail();
+}
+
+void sf_guard_fail(void)
+{
     sf_guard *guard = current_guard;
     if (!guard) {
-        fprintf(stderr, "sheaf: out of memory outside of any guard (%zu bytes)\n", bytes);
+        fprintf(stderr, "sheaf: out of memory outside of any guard\n");
         abort();
     }
     for (struct sf_mem_header *block = guard->blocks; block; block = block->next)
@@ -130,14 +135,29 @@ void sf_guard_enter(sf_guard *guard)
     current_guard = guard;
 }
 
+static void move_blocks(sf_guard *from, sf_guard *to)
+{
+    while (from->blocks) {
+        struct sf_mem_header *block = from->blocks;
+        from->blocks = block->next;
+        link_block(block, to);
+    }
+}
+
 void sf_guard_leave(sf_guard *guard)
 {
-    while (guard->blocks) {
-        struct sf_mem_header *block = guard->blocks;
-        guard->blocks = block->next;
-        link_block(block, guard->outer);
-    }
+    move_blocks(guard, guard->outer);
     current_guard = guard->outer;
+}
+
+void sf_guard_part(sf_guard *guard)
+{
+    current_guard = guard->outer;
+}
+
+void sf_guard_take(sf_guard *parted)
+{
+    move_blocks(parted, current_guard);
 }
 
 size_t sf_mem_live(void)

@@ -48,6 +48,13 @@ void sf_mem_undo(void *memory, void (*undo)(void *memory));
 void sf_guard_enter(sf_guard *guard);
 void sf_guard_leave(sf_guard *guard);
 
+/* Instead of sf_guard_leave: what was allocated stays with the guard, until another thread takes it over for its own. */
+void sf_guard_part(sf_guard *guard);
+void sf_guard_take(sf_guard *parted);
+
+/* Ends the guard of this thread as an allocation does that fails. */
+_Noreturn void sf_guard_fail(void);
+
 /* Bytes in live blocks of this process, and the most there ever were, or since the last restart. */
 size_t sf_mem_live(void);
 size_t sf_mem_peak(void);

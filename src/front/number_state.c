@@ -59,12 +59,16 @@ static const char *path_of(const char *name)
     return name + strcspn(name, "[.");
 }
 
-static bool has_path_of(const sf_graph *graph, uint32_t result, uint32_t argument)
+bool sf_name_ends_in(const char *name, const char *path)
 {
-    const char *name = graph->results[result].name,
-               *path = path_of(graph->arguments[argument].name);
     size_t length = strlen(name), ending = strlen(path);
     return ending > 0 && ending <= length && strcmp(name + length - ending, path) == 0;
+}
+
+bool sf_has_path_of(const sf_graph *graph, uint32_t result, uint32_t argument)
+{
+    const char *path = path_of(graph->arguments[argument].name);
+    return sf_name_ends_in(graph->results[result].name, path);
 }
 
 /* Which number among the arguments a number is an update of. */
@@ -129,7 +133,7 @@ static uint32_t find_new_number(const finder *f, const sf_number_state *found, u
         else if (sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
                  found->of[r] == SF_NONE && !sf_is_called_loss(graph->results[r].name) &&
                  (best == SF_NONE ||
-                  (has_path_of(graph, r, argument) && !has_path_of(graph, best, argument))))
+                  (sf_has_path_of(graph, r, argument) && !sf_has_path_of(graph, best, argument))))
             best = r;
     }
     return *other == SF_NONE ? SF_NONE : best;
@@ -162,7 +166,7 @@ sf_number_state sf_find_number_state(const sf_graph *graph, sf_arena *arena)
             continue;
         found.of[r] = i;
         found.sure[r] = !f.reported[r] && (r < other || is_own_result(graph->results[r].name) ||
-                                           has_path_of(graph, r, i));
+                                           sf_has_path_of(graph, r, i));
     }
     return found;
 }

@@ -21,6 +21,12 @@ sf_number_state sf_find_number_state(const sf_graph *graph, sf_arena *arena);
  * arena. */
 bool *sf_find_reported(const sf_graph *graph, bool trees, sf_arena *arena);
 
+/* In a path that is not empty. */
+bool sf_name_ends_in(const char *name, const char *path);
+
+/* Whether the result's name ends in the argument's, without what that begins with. */
+bool sf_has_path_of(const sf_graph *graph, uint32_t result, uint32_t argument);
+
 bool sf_is_called_loss(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the ways to find state links share (state_links.c, order_links.c). */
+/* What the ways to find state links share (name_links.c, alias_links.c, tree_links.c, order_links.c). */
 #ifndef SF_FRONT_STATE_LINKER_H
 #define SF_FRONT_STATE_LINKER_H
 
@@ -46,6 +46,28 @@ static inline bool sf_is_new_state(const sf_linker *l, uint32_t result, uint32_t
     return sf_grows_from(&l->growth, result, argument) &&
            (l->relaxed || l->kept[argument] || !l->growth.forward[result]);
 }
+
+/* What becomes itself is as well a batch that is passed on. */
+static inline bool sf_is_passed_on(const sf_linker *l, uint32_t result)
+{
+    return !sf_maker(l->graph, l->graph->top->results[result]);
+}
+
+void sf_link_by_name(sf_linker *l);
+
+/* Aliases come from the text: they may point past the results or join different types. */
+sf_status sf_check_aliases(const sf_graph *graph, sf_diag *diag);
+
+/* By argument, SF_NONE where there is none. Drops those that are of memory only; where one is, the others that are of other
+ * names say no more. */
+void sf_drop_refuted_aliases(sf_linker *l, uint32_t *aliases);
+
+/* What the text says binds. */
+void sf_link_by_alias(sf_linker *l, const uint32_t *aliases);
+
+/* What the sidecar says is fed has a namesake among the results, or an update: it does not become it, but the sidecar may
+ * be wrong. */
+void sf_tell_namesakes(sf_linker *l);
 
 /* By trees of either side, of which the other side has as many tensors of the same types, one of which grows at least. */
 void sf_link_trees(sf_linker *l, bool of_arguments);

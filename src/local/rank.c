@@ -26,9 +26,8 @@ typedef struct checked_rank {
     sf_status status;
 } checked_rank;
 
-static sf_status check_rank(void *context)
+static sf_status check_rank(const checked_rank *c)
 {
-    const checked_rank *c = context;
     sf_local *local;
     if (c->rank == c->first->rank)
         return sf_check_local(c->first, c->diag);
@@ -40,13 +39,11 @@ static sf_status check_rank(void *context)
     return status;
 }
 
-static void check_some(void *context, int part, int64_t first, int64_t end)
+static void check_one(void *context, int64_t i, int part)
 {
+    checked_rank *c = (checked_rank *)context + i;
     (void)part;
-    for (int64_t i = first; i < end; i++) {
-        checked_rank *c = (checked_rank *)context + i;
-        c->status = sf_guarded(check_rank, c, NULL);
-    }
+    c->status = check_rank(c);
 }
 
 static void add_rank(checked_rank *all, int *count, const sf_local *first, int rank)
@@ -106,7 +103,7 @@ static int choose_ranks(const sf_local *first, checked_rank out[MOST_CHECKED])
 /* Reports the first rank that has a fault, which is checked once more for the message. */
 static sf_status check_all(checked_rank *all, int count, sf_threads *threads, sf_diag *diag)
 {
-    sf_threads_run(threads, count, 1, check_some, all);
+    sf_guarded_each(threads, count, check_one, all);
     for (int i = 0; i < count; i++)
         if (all[i].status != SF_OK) {
             all[i].diag = diag;

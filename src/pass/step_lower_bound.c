@@ -12,6 +12,7 @@
 
 #include "pass/gather_placement.h"
 #include "pass/step_lower_bound.h"
+#include "prog/fused_launch.h"
 #include "sim/instruction_work.h"
 #include "sim/links.h"
 
@@ -146,6 +147,46 @@ static void find_seconds(bounding *b)
     }
 }
 
+/* The list without gathers, and without waits for them. `from` says where each was. */
+static sf_program without_gathers(const bounding *b, uint32_t *from)
+{
+    sf_arena *arena = b->passing->scratch;
+    sf_program out = *b->scope->program;
+    out.insts = SF_ARRAY(arena, out.ninsts, sf_inst);
+    out.ninsts = 0;
+    for (uint32_t i = 0; i < b->scope->program->ninsts; i++) {
+        sf_inst *inst = &out.insts[out.ninsts];
+        if (is_gather(b, i))
+            continue;
+        *inst = b->scope->program->insts[i];
+        inst->nwaits = 0;
+        for (uint32_t w = 0; w < b->scope->program->insts[i].nwaits; w++)
+            inst->nwaits += !is_gather(b, b->raisers[b->scope->program->insts[i].waits[w]]);
+        from[out.ninsts++] = i;
+    }
+    return out;
+}
+
+/* Where gathers go from between small loops, these are launched as one. */
+static void join_launches(bounding *b)
+{
+    sf_arena *arena = b->passing->scratch;
+    uint32_t *from = SF_ARRAY(arena, b->scope->program->ninsts, uint32_t);
+    sf_program p = without_gathers(b, from);
+    const uint32_t *first = sf_fused_launches_of(&p, NULL, arena);
+    for (uint32_t i = 0, end; i < p.ninsts; i = end) {
+        double bytes = 0;
+        for (end = i; end < p.ninsts && first[end] == i; end++)
+            bytes += sf_inst_touched(&p.insts[end]);
+        if (end == i + 1 || bytes <= 0)
+            continue;
+        double rate =
+            sf_fused_launch_seconds(&p.insts[i], end - i, NULL, b->passing->costs) / bytes;
+        for (uint32_t at = i; at < end; at++)
+            b->seconds[from[at]] = fmin(b->seconds[from[at]], rate * sf_inst_touched(&p.insts[at]));
+    }
+}
+
 static bounding bounding_of(const sf_passing *passing, const sf_pass_scope *scope)
 {
     const sf_program *p = scope->program;
@@ -164,6 +205,7 @@ static bounding bounding_of(const sf_passing *passing, const sf_pass_scope *scop
         if (p->insts[i].raises != SF_NONE)
             b.raisers[p->insts[i].raises] = i;
     find_seconds(&b);
+    join_launches(&b);
     find_places(&b);
     return b;
 }

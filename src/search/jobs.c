@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/machine.h"
-#include "base/mem.h"
 #include "plan/pin.h"
 #include "search/price/estimate.h"
 #include "search/purpose.h"
@@ -162,23 +162,6 @@ static sf_status do_job(const search *s, job *j)
         j->found.plan = NULL;
     }
     return status;
-}
-
-/* A guard for each job: memory that runs out in a thread is a status too. What a job allocated belongs to
- * nobody's guard afterwards, or to that of the caller; it is freed by the caller's thread. */
-static void guard_job(const search *s, job *j)
-{
-    sf_guard guard;
-    sf_guard_enter(&guard);
-    if (setjmp(guard.target) != 0) {
-        j->found.plan = NULL;
-        if (j->arena)
-            *j->arena = (sf_arena){0};
-        j->status = SF_ENOMEM;
-        return;
-    }
-    j->status = do_job(s, j);
-    sf_guard_leave(&guard);
 }
 
 /* Candidates ------------------------------------------------------------------------------------- */
@@ -351,10 +334,20 @@ static double handicap_of(const search *s, const job *j)
     return j->kind == REFINE && margin > 0 ? 1 + margin + HANDICAP * j->found.plan->mesh.naxes : 1;
 }
 
+/* A recipe that leaves small tensors whole is not the one that a person gets by its name. */
+static const char *name_of(const job *j, sf_arena *arena)
+{
+    char text[64];
+    if (j->kind == REFINE)
+        return "search";
+    snprintf(text, sizeof text, "%s (large)", j->known->name);
+    return j->found.spares ? sf_arena_string(arena, text, strlen(text)) : j->known->name;
+}
+
 static void add_candidate(search *s, const job *j)
 {
     sf_found_plans *found = s->found;
-    sf_candidate candidate = {.name = j->kind == REFINE ? "search" : j->known->name,
+    sf_candidate candidate = {.name = name_of(j, &found->arena),
                               .mesh = search_mesh_text(&j->found.plan->mesh, &found->arena),
                               .at = j->found,
                               .handicap = handicap_of(s, j)};
@@ -419,35 +412,18 @@ static void say_progress(search *s)
         atomic_store(&s->asked, true);
 }
 
-static void work_on_jobs(void *context, int part, int64_t first, int64_t end)
+static void work_on_job(void *context, int64_t i, int part)
 {
     search *s = context;
-    (void)first;
-    (void)end;
-    for (;;) {
-        size_t at = atomic_fetch_add(&s->next, 1);
-        if (at >= s->end)
-            return;
-        guard_job(s, &s->jobs[at]);
-        atomic_fetch_add(&s->done, 1);
-        if (part == 0)
-            say_progress(s);
-    }
-}
-
-static sf_status check_job_memory(const search *s)
-{
-    bool enough = true;
-    for (size_t i = s->first; i < s->end; i++)
-        enough = enough && s->jobs[i].status != SF_ENOMEM;
-    for (size_t i = s->first; i < s->end && !enough; i++)
-        sf_plan_free(s->jobs[i].found.plan);
-    return enough ? SF_OK : sf_fail(s->diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
+    job *j = &s->jobs[s->first + (size_t)i];
+    j->status = do_job(s, j);
+    atomic_fetch_add(&s->done, 1);
+    if (part == 0)
+        say_progress(s);
 }
 
 static sf_status collect_jobs(search *s)
 {
-    SF_TRY(check_job_memory(s));
     for (size_t i = s->first; i < s->end; i++) {
         job *j = &s->jobs[i];
         if (j->kind == MAKE_SPACE)
@@ -467,7 +443,6 @@ static bool is_enough(const search *s)
 
 sf_status search_run(search *s, const char *stage, bool must)
 {
-    int threads = sf_threads_count(s->options->threads);
     s->stage = stage;
     if (s->options->spent)
         s->options->spent->jobs += (int)s->njobs;
@@ -475,12 +450,8 @@ sf_status search_run(search *s, const char *stage, bool must)
         if (!must && is_enough(s))
             return SF_OK;
         s->end = s->first + MOST_JOBS < s->njobs ? s->first + MOST_JOBS : s->njobs;
-        atomic_store(&s->next, s->first);
         atomic_store(&s->done, 0);
-        if (s->njobs == 1)
-            work_on_jobs(s, 0, 0, 1); /* so that the job may use the threads itself */
-        else
-            sf_threads_run(s->options->threads, threads, 1, work_on_jobs, s);
+        sf_guarded_each(s->options->threads, (int64_t)(s->end - s->first), work_on_job, s);
         SF_TRY(collect_jobs(s));
     }
     return SF_OK;

@@ -72,8 +72,9 @@ static int64_t state_bytes(cook *k, const sf_pin *pin)
 }
 
 /* Pins of what is smaller than `least` stay whole. */
-static sf_status spare_small(cook *k, sf_plan *plan, int64_t least)
+static sf_status spare_small(cook *k, int64_t least, sf_priced *out)
 {
+    sf_plan *plan = out->plan;
     for (int p = 0; p < plan->npins; p++) {
         sf_pin *pin = &plan->pins[p];
         int64_t bytes = state_bytes(k, pin);
@@ -84,6 +85,7 @@ static sf_status spare_small(cook *k, sf_plan *plan, int64_t least)
         sf_status status = sf_pin_parse(text.text, &plan->mesh, &plan->arena, k->diag, pin);
         sf_buf_free(&text);
         SF_TRY(status);
+        out->spares = true;
     }
     return SF_OK;
 }
@@ -92,7 +94,7 @@ static sf_status finish_known_plan(cook *k, int64_t least, sf_priced *out)
 {
     const sf_ground *ground = k->ground;
     if (least > 0)
-        SF_TRY(spare_small(k, out->plan, least));
+        SF_TRY(spare_small(k, least, out));
     SF_TRY(sf_plan_add_pins(out->plan, ground->npins, ground->pins, k->diag));
     SF_TRY(sf_plan_propagate(ground->graph, out->plan, k->diag));
     return sf_price_on(ground, &k->rules, k->costs, k->diag, out);

@@ -376,13 +376,11 @@ static sf_status estimate_unstaged(void *context)
     return SF_OK;
 }
 
-static void estimate_some(void *context, int part, int64_t first, int64_t end)
+static void estimate_one(void *context, int64_t i, int part)
 {
+    split *s = (split *)context + i;
     (void)part;
-    for (int64_t i = first; i < end; i++) {
-        split *s = (split *)context + i;
-        s->status = sf_guarded(estimate_unstaged, s, NULL);
-    }
+    s->status = estimate_unstaged(s);
 }
 
 /* In all numbers of turns, by all schedules; unless it cannot fit. */
@@ -397,7 +395,7 @@ static void add_split(sf_prospects *p, split *s)
     s->plan = NULL;
 }
 
-/* As many at once as there are threads, and as are kept. Where memory ran out on one of them, the caller's guard is to know. */
+/* As many at once as there are threads, and as are kept. */
 static void estimate_splits(sf_prospects *p)
 {
     size_t most = (size_t)sf_threads_count(p->options->threads);
@@ -405,13 +403,8 @@ static void estimate_splits(sf_prospects *p)
     for (size_t first = 0; first < p->nsplits && !sf_prospects_are_over(p); first += most) {
         split *some = &p->splits[first];
         size_t count = p->nsplits - first < most ? p->nsplits - first : most;
-        sf_threads_run(p->options->threads, (int64_t)count, 1, estimate_some, some);
+        sf_guarded_each(p->options->threads, (int64_t)count, estimate_one, some);
         for (size_t i = 0; i < count; i++) {
-            if (some[i].status == SF_ENOMEM) {
-                some[i].plan = NULL;
-                some[i].arena = (sf_arena){0};
-                some[i].status = estimate_unstaged(&some[i]);
-            }
             if (some[i].status == SF_OK)
                 add_split(p, &some[i]);
             sf_plan_free(some[i].plan);

@@ -331,9 +331,8 @@ static bool is_slow_way(const piping *p, const sf_prospect *c, size_t way)
     return !is_small && slower * c->seconds >= DRAFT_NEAR * sf_prospects_near(&p->on) * p->on.worth;
 }
 
-static sf_status make_draft(void *context)
+static sf_status make_draft(drafted *d)
 {
-    drafted *d = context;
     const piping *p = d->p;
     sf_costs *costs;
     SF_TRY(sf_mesh_costs(p->on.options->cluster, &d->of->mesh, &d->arena, p->diag, &costs));
@@ -344,12 +343,11 @@ static sf_status make_draft(void *context)
     return SF_OK;
 }
 
-static void make_drafts(void *context, int part, int64_t first, int64_t end)
+static void make_listed(void *context, int64_t i, int part)
 {
-    drafted *const *all = context;
+    drafted *d = ((drafted *const *)context)[i];
     (void)part;
-    for (int64_t i = first; i < end; i++)
-        all[i]->status = sf_guarded(make_draft, all[i], NULL);
+    d->status = make_draft(d);
 }
 
 /* Whether the draft of a prospect that was not looked at yet is likely to be asked for. */
@@ -380,7 +378,7 @@ static void draft_ahead(piping *p, size_t at, size_t way)
         sf_prospects_keep(&p->on, d->of);
         batch[count++] = d;
     }
-    sf_threads_run(p->on.options->threads, (int64_t)count, 1, make_drafts, batch);
+    sf_guarded_each(p->on.options->threads, (int64_t)count, make_listed, batch);
 }
 
 /* The draft, with which the caller is done before the next is asked for. */
@@ -391,7 +389,7 @@ static drafted *find_draft(piping *p, const sf_prospect *c, size_t way)
     drafted *d = is_listed ? &p->drafts[at * WAYS + way] : &p->own;
     if (is_listed && !d->is_made)
         draft_ahead(p, at, way);
-    if (!is_listed || d->status == SF_ENOMEM) {
+    if (!is_listed) {
         *d = (drafted){.p = p, .of = c, .way = way};
         d->status = make_draft(d);
     }

@@ -50,8 +50,9 @@ bool sf_ground_is_over(const sf_ground *ground);
 typedef struct sf_priced {
     sf_plan *plan;
     sf_price price;
-    bool fits;  /* in the memory of the ground */
-    int breaks; /* the first pin of the ground that it breaks, counted from 1; 0: none */
+    bool fits;   /* in the memory of the ground */
+    bool spares; /* a recipe that splits state, but for small tensors */
+    int breaks;  /* the first pin of the ground that it breaks, counted from 1; 0: none */
     /* Share of the time of reductions that only the update waits for; < 0: there are none. */
     double exposed;
     /* Refined, and rounds ran out while they still helped: axes that may be solved to something else now; 0: none. */

@@ -50,7 +50,7 @@ typedef struct search {
     struct search_job *jobs; /* of the stage */
     size_t njobs, job_capacity;
     size_t first, end; /* of those that run now */
-    atomic_size_t next, done;
+    atomic_size_t done;
     atomic_bool asked;                              /* the listener wants to stop */
     const sf_axis_space *spaces[SEARCH_MOST_SIZES]; /* ground.nspaces of them */
     sf_arena space_arenas[SEARCH_MOST_SIZES];

@@ -1,9 +1,9 @@
 #include "solve/branch.h"
 
 #include <math.h>
-#include <setjmp.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/mem.h"
 #include "solve/dual/dual.h"
 #include "solve/reduce/eliminate.h"
@@ -28,7 +28,6 @@ typedef struct leaf {
 /* The result of a visit. */
 typedef struct visit {
     leaf from;
-    bool failed; /* no memory */
     int64_t work;
     int64_t bound; /* SF_FORBIDDEN: nothing better is in it */
     bool solved;   /* the remaining problem was solved: `cost` and `choice` */
@@ -267,26 +266,11 @@ static void visit_leaf(const tree *t, visit *v)
     sf_arena_free(&here.arena);
 }
 
-/* With a guard of its own: a jump must not leave the thread. */
-static void visit_guarded(const tree *t, visit *v)
-{
-    sf_guard guard;
-    sf_guard_enter(&guard);
-    if (setjmp(guard.target) != 0) {
-        v->failed = true;
-        return;
-    }
-    visit_leaf(t, v);
-    sf_guard_leave(&guard);
-}
-
-/* A thread's share of a round. */
-static void visit_some(void *context, int part, int64_t first, int64_t end)
+static void visit_one(void *context, int64_t i, int part)
 {
     tree *t = context;
     (void)part;
-    for (int64_t i = first; i < end; i++)
-        visit_guarded(t, &t->round[i]);
+    visit_leaf(t, &t->round[i]);
 }
 
 static void open_leaf(tree *t, int64_t bound, const bool *keep, const double *multiplier)
@@ -319,27 +303,17 @@ static void take_choice(tree *t, visit *v, uint32_t *choice)
     drop_leaf(&v->from);
 }
 
-static sf_status run_branch_round(tree *t, int count, sf_diag *diag)
+static void run_branch_round(tree *t, int count)
 {
-    sf_threads *threads = t->branch->budget->threads;
     size_t bytes = t->problem->ntimes * sizeof *t->multiplier;
     for (int i = 0; i < count; i++) {
         visit *v = &t->round[i];
         v->work = 0;
-        v->solved = v->again = v->failed = false;
+        v->solved = v->again = false;
         if (bytes > 0)
             memcpy(v->multiplier, v->from.multiplier, bytes);
     }
-    if (threads)
-        sf_threads_run(threads, count, 1, visit_some, t);
-    else
-        visit_some(t, 0, 0, count);
-    bool failed = false;
-    for (int i = 0; i < count; i++)
-        failed = failed || t->round[i].failed;
-    for (int i = 0; failed && i < count; i++)
-        drop_leaf(&t->round[i].from);
-    return failed ? sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for the search tree") : SF_OK;
+    sf_guarded_each(t->branch->budget->threads, count, visit_one, t);
 }
 
 /* The tree's own bound: no answer below `upper` costs less. */
@@ -354,21 +328,20 @@ static bool may_go_on(const tree *t)
 }
 
 /* Visits until nothing below `upper` is open, or the budget ends: false. */
-static sf_status grow_tree(tree *t, uint32_t *choice, sf_diag *diag)
+static void grow_tree(tree *t, uint32_t *choice)
 {
     sf_branch *branch = t->branch;
     while (least_open(t) < t->upper && may_go_on(t)) {
         int count = 0;
         while (count < ROUND && least_open(t) < t->upper)
             t->round[count++].from = pop_leaf(t);
-        SF_TRY(run_branch_round(t, count, diag));
+        run_branch_round(t, count);
         for (int i = 0; i < count; i++)
             take_choice(t, &t->round[i], choice);
         int64_t bound = least_open(t);
         branch->bound = bound > branch->bound ? bound : branch->bound;
         sf_budget_report(branch->budget, branch->cost < SF_FORBIDDEN, branch->cost, branch->bound);
     }
-    return SF_OK;
 }
 
 static void clear_tree(tree *t)
@@ -380,14 +353,14 @@ static void clear_tree(tree *t)
 }
 
 /* A bound and multipliers for the whole, with more work than later visits take. */
-static sf_status start_tree(tree *t, uint32_t *choice, sf_diag *diag)
+static void start_tree(tree *t, uint32_t *choice)
 {
     visit *v = &t->round[0];
     t->upper = t->branch->cost;
     t->sweeps = FIRST_SWEEPS;
     open_leaf(t, t->branch->bound, t->all, t->multiplier);
     v->from = pop_leaf(t);
-    SF_TRY(run_branch_round(t, 1, diag));
+    run_branch_round(t, 1);
     if (t->problem->ntimes > 0)
         memcpy(t->multiplier, v->multiplier, t->problem->ntimes * sizeof *t->multiplier);
     int64_t bound = v->bound < t->upper ? v->bound : t->upper;
@@ -395,7 +368,6 @@ static sf_status start_tree(tree *t, uint32_t *choice, sf_diag *diag)
     take_choice(t, v, choice);
     clear_tree(t);
     t->sweeps = SWEEPS;
-    return SF_OK;
 }
 
 /* How far above the bound answers are looked for at first: an answer is likely to be near, and a tree that
@@ -406,16 +378,16 @@ static int64_t first_slack(int64_t bound)
     return size / 1000 + 1;
 }
 
-static sf_status search_tree(tree *t, uint32_t *choice, sf_diag *diag)
+static void search_tree(tree *t, uint32_t *choice)
 {
     sf_branch *branch = t->branch;
-    SF_TRY(start_tree(t, choice, diag));
+    start_tree(t, choice);
     int64_t slack = first_slack(branch->bound), widest = 2000 * slack;
     while (branch->bound < branch->cost && !sf_budget_spent(branch->budget)) {
         bool all = slack > widest || branch->cost - branch->bound <= slack;
         t->upper = all ? branch->cost : branch->bound + slack;
         open_leaf(t, branch->bound, t->all, t->multiplier);
-        SF_TRY(grow_tree(t, choice, diag));
+        grow_tree(t, choice);
         bool done = least_open(t) >= t->upper;
         if (done && t->upper > branch->bound)
             branch->bound = t->upper;
@@ -424,7 +396,6 @@ static sf_status search_tree(tree *t, uint32_t *choice, sf_diag *diag)
             break;
         slack *= 4;
     }
-    return SF_OK;
 }
 
 int64_t sf_branch_least_work(const sf_problem *problem)
@@ -432,8 +403,8 @@ int64_t sf_branch_least_work(const sf_problem *problem)
     return FIRST_SWEEPS * (int64_t)sf_problem_cells(problem);
 }
 
-sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
-                          sf_arena *arena, sf_diag *diag)
+void sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
+                     sf_arena *arena)
 {
     size_t strategies = problem->first[problem->nnodes];
     tree t = {.problem = problem,
@@ -450,8 +421,7 @@ sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t
                              .low = SF_ARRAY(arena, strategies, bool),
                              .high = SF_ARRAY(arena, strategies, bool),
                              .multiplier = SF_ARRAY(arena, problem->ntimes, double)};
-    sf_status status = search_tree(&t, choice, diag);
+    search_tree(&t, choice);
     clear_tree(&t);
     sf_free(t.heap);
-    return status;
 }

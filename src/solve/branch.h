@@ -27,8 +27,8 @@ typedef struct sf_branch {
 /* The work of the root's bound: with less work no result is found. */
 int64_t sf_branch_least_work(const sf_problem *problem);
 
-/* choice[nnodes] is written only when something better is found. SF_ENOMEM when a thread had no memory. */
-sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
-                          sf_arena *arena, sf_diag *diag);
+/* choice[nnodes] is written only when something better is found. */
+void sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
+                     sf_arena *arena);
 
 #endif

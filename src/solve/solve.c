@@ -74,27 +74,26 @@ static uint32_t solve_parts(const sf_problem *problem, sf_budget *budget, sf_are
 }
 
 /* Solves a problem that is reduced. */
-static sf_status solve_reduced(const sf_problem *problem, sf_budget *budget, sf_arena *arena,
-                               sf_answer *out, sf_diag *diag)
+static void solve_reduced(const sf_problem *problem, sf_budget *budget, sf_arena *arena,
+                          sf_answer *out)
 {
     uint32_t *nodes;
     *out = (sf_answer){SF_ARRAY(arena, problem->nnodes, uint32_t), true, problem->base, 0};
     uint32_t count = solve_parts(problem, budget, arena, out, &nodes);
     out->bound = out->cost;
     if (count == 0 || !out->feasible)
-        return SF_OK;
+        return;
     sf_cutter cutter = sf_cutter_new(problem, arena);
     sf_problem rest;
     sf_cutter_cut(&cutter, nodes, count, arena, &rest);
     rest.base = out->cost;
     sf_answer found = {.choice = SF_ARRAY(arena, count, uint32_t)};
-    SF_TRY(sf_solve_rest(&rest, budget, arena, &found, diag));
+    sf_solve_rest(&rest, budget, arena, &found);
     for (uint32_t n = 0; n < count; n++)
         out->choice[nodes[n]] = found.choice[n];
     out->feasible = found.feasible;
     out->cost = found.cost;
     out->bound = found.bound;
-    return SF_OK;
 }
 
 static sf_status check_solve_options(const sf_solve_options *options, sf_diag *diag)
@@ -162,7 +161,6 @@ sf_status sf_solve(const sf_problem *problem, const sf_solve_options *options, s
     sf_arena scratch = {0};
     sf_network net;
     sf_answer found = {.bound = SF_FORBIDDEN};
-    sf_status status = SF_OK;
     *out = (sf_solve_result){.choice = SF_ARRAY(arena, problem->nnodes, uint32_t)};
     sf_network_init(&net, problem, &scratch);
     sf_reduce(&net);
@@ -171,9 +169,8 @@ sf_status sf_solve(const sf_problem *problem, const sf_solve_options *options, s
         sf_problem rest;
         uint32_t *node_of;
         sf_net_problem(&net, &scratch, &rest, &node_of);
-        status = solve_reduced(&rest, &budget, &scratch, &found, diag);
-        if (status == SF_OK)
-            sf_net_lift(&net, node_of, rest.nnodes, found.choice, out->choice);
+        solve_reduced(&rest, &budget, &scratch, &found);
+        sf_net_lift(&net, node_of, rest.nnodes, found.choice, out->choice);
     }
     judge_answer(problem, &found, &budget, &scratch, out);
     if (net.over > 0) {
@@ -181,5 +178,5 @@ sf_status sf_solve(const sf_problem *problem, const sf_solve_options *options, s
         out->over = net.over;
     }
     sf_arena_free(&scratch);
-    return status;
+    return SF_OK;
 }

@@ -38,15 +38,15 @@ static void settle_share(sf_budget *budget, const sf_budget *share)
     budget->known_cost = share->known_cost;
 }
 
-static sf_status run_branch(const sf_problem *problem, sf_budget *budget, double share,
-                            sf_arena *arena, sf_answer *known, sf_diag *diag)
+static void run_branch(const sf_problem *problem, sf_budget *budget, double share, sf_arena *arena,
+                       sf_answer *known)
 {
     sf_budget part = sf_budget_share(budget, share);
     sf_branch branch = {.budget = &part,
                         .cost = known->feasible ? known->cost : SF_FORBIDDEN,
                         .bound = known->bound};
     uint32_t *choice = SF_ARRAY(arena, problem->nnodes, uint32_t);
-    SF_TRY(sf_branch_solve(&branch, problem, choice, arena, diag));
+    sf_branch_solve(&branch, problem, choice, arena);
     settle_share(budget, &part);
     known->bound = branch.bound;
     if (branch.found) {
@@ -54,7 +54,6 @@ static sf_status run_branch(const sf_problem *problem, sf_budget *budget, double
         known->feasible = true;
         known->cost = branch.cost;
     }
-    return SF_OK;
 }
 
 /* Results of a search besides its answer. */
@@ -98,8 +97,8 @@ static double *pick_points(const sf_problem *whole, const sf_problem *rest, cons
 
 /* Strategies whose bound reaches the cost of the answer are in no better one. Without them the problem may
  * be small enough to branch on. */
-static sf_status run_close(const sf_problem *problem, sf_budget *budget, const hints *hint,
-                           sf_arena *arena, sf_answer *known, sf_diag *diag)
+static void run_close(const sf_problem *problem, sf_budget *budget, const hints *hint,
+                      sf_arena *arena, sf_answer *known)
 {
     uint32_t strategies = problem->first[problem->nnodes], *node_of;
     bool *keep = SF_ARRAY(arena, strategies, bool);
@@ -113,25 +112,24 @@ static sf_status run_close(const sf_problem *problem, sf_budget *budget, const h
     budget->work += net.work;
     if (net.infeasible) {
         known->bound = known->cost;
-        return SF_OK;
+        return;
     }
     sf_net_problem(&net, arena, &rest, &node_of);
     if (sf_problem_cells(&rest) > BRANCH_LIMIT)
-        return SF_OK;
+        return;
     uint32_t *choice = SF_ARRAY(arena, rest.nnodes, uint32_t);
     sf_budget part = sf_budget_share(budget, 0.5);
     sf_branch branch = {.budget = &part,
                         .cost = known->cost,
                         .bound = known->bound,
                         .multiplier = pick_points(problem, &rest, hint->multiplier, arena)};
-    SF_TRY(sf_branch_solve(&branch, &rest, choice, arena, diag));
+    sf_branch_solve(&branch, &rest, choice, arena);
     settle_share(budget, &part);
     known->bound = branch.bound;
     if (branch.found) {
         sf_net_lift(&net, node_of, rest.nnodes, choice, known->choice);
         known->cost = branch.cost;
     }
-    return SF_OK;
 }
 
 static bool rest_is_done(const sf_answer *known, const sf_budget *budget)
@@ -176,8 +174,8 @@ static sf_answer run_start(const sf_problem *problem, sf_budget *budget, sf_aren
 }
 
 /* Search until a proof may be in reach, and at it; if it is not, search on. */
-static sf_status search_and_close(const sf_problem *problem, sf_budget *budget, double share,
-                                  sf_arena *arena, sf_answer *out, sf_diag *diag)
+static void search_and_close(const sf_problem *problem, sf_budget *budget, double share,
+                             sf_arena *arena, sf_answer *out)
 {
     hints found = {SF_ARRAY(arena, problem->first[problem->nnodes], int64_t),
                    SF_ARRAY(arena, problem->ntimes, double)};
@@ -185,14 +183,12 @@ static sf_status search_and_close(const sf_problem *problem, sf_budget *budget, 
         found.strategy_bound[s] = problem->base;
     run_search(problem, budget, share, CLOSE_GAP, out, &found);
     if (out->feasible && !rest_is_done(out, budget))
-        SF_TRY(run_close(problem, budget, &found, arena, out, diag));
+        run_close(problem, budget, &found, arena, out);
     if (!rest_is_done(out, budget))
         run_search(problem, budget, share, 0, out, &found);
-    return SF_OK;
 }
 
-sf_status sf_solve_rest(const sf_problem *problem, sf_budget *budget, sf_arena *arena,
-                        sf_answer *out, sf_diag *diag)
+void sf_solve_rest(const sf_problem *problem, sf_budget *budget, sf_arena *arena, sf_answer *out)
 {
     bool small = can_branch(problem, budget);
     sf_answer rough = run_greedy(problem, budget, arena);
@@ -207,14 +203,13 @@ sf_status sf_solve_rest(const sf_problem *problem, sf_budget *budget, sf_arena *
         out->cost = rough.cost;
     }
     if (small && !rest_is_done(out, budget))
-        SF_TRY(run_branch(problem, budget, 0.25, arena, out, diag));
+        run_branch(problem, budget, 0.25, arena, out);
     if (!rest_is_done(out, budget))
-        SF_TRY(search_and_close(problem, budget, small ? 0.5 : 1, arena, out, diag));
+        search_and_close(problem, budget, small ? 0.5 : 1, arena, out);
     if (small && !rest_is_done(out, budget))
-        SF_TRY(run_branch(problem, budget, 1, arena, out, diag));
+        run_branch(problem, budget, 1, arena, out);
     if (rough.cost < out->cost) {
         rough.bound = out->bound;
         *out = rough;
     }
-    return SF_OK;
 }

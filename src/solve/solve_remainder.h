@@ -19,7 +19,6 @@ typedef struct sf_answer {
 } sf_answer;
 
 /* Fills `out`, whose choice the caller has made room for, until it is proven or the budget is spent. */
-sf_status sf_solve_rest(const sf_problem *problem, sf_budget *budget, sf_arena *arena,
-                        sf_answer *out, sf_diag *diag);
+void sf_solve_rest(const sf_problem *problem, sf_budget *budget, sf_arena *arena, sf_answer *out);
 
 #endif

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/guard.h"
+#include "base/mem.h"
 #include "base/thread_pool.h"
 #include "support/sanitized.h"
 
@@ -182,6 +184,50 @@ static void test_affinity(void **state)
     sf_threads_free(NULL);
 }
 
+/* Items that allocate on the threads, of which one, or their caller afterwards, runs out of memory. */
+typedef struct items {
+    sf_threads *threads;
+    int64_t failing;
+    int done[MOST];
+} items;
+
+enum { ITEMS = 100 };
+
+static void do_item(void *context, int64_t i, int part)
+{
+    items *all = context;
+    (void)part;
+    void *kept = sf_alloc(100), *freed = sf_alloc(200);
+    sf_free(freed);
+    if (i == all->failing)
+        sf_guard_fail();
+    all->done[i] += kept != NULL;
+}
+
+static sf_status do_items(void *context)
+{
+    items *all = context;
+    sf_guarded_each(all->threads, ITEMS, do_item, all);
+    for (int i = 0; i < ITEMS; i++)
+        assert_int_equal(all->done[i], 1);
+    if (all->failing == ITEMS)
+        sf_guard_fail();
+    return SF_OK;
+}
+
+static void test_memory_of_items(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= THREADS; threads += 2)
+        for (int64_t failing = 0; failing <= ITEMS; failing += 20) {
+            items all = {.threads = sf_threads_new(threads), .failing = failing};
+            size_t before = sf_mem_live();
+            assert_int_equal(sf_guarded(do_items, &all, NULL), SF_ENOMEM);
+            assert_int_equal(sf_mem_live(), before);
+            sf_threads_free(all.threads);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_falling_asleep),
         cmocka_unit_test(test_more_threads_than_processors),
         cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_memory_of_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

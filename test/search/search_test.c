@@ -412,10 +412,9 @@ static sf_status search_plans(void *context)
     return status;
 }
 
-/* Memory that runs out anywhere in the search is a status, and everything is given back. */
-static void test_no_memory(void **state)
+/* Memory that runs out anywhere in the search is a status, and everything is given back: what threads have made, too. */
+static void lose_memory(int threads)
 {
-    (void)state;
     mlp m = {16, 32, 64, 1};
     sf_graph *graph = make_mlp(&m);
     sf_cluster *cluster;
@@ -423,7 +422,7 @@ static void test_no_memory(void **state)
     int failed = 0;
     assert_int_equal(sf_cluster_open("2x2xV100", NULL, &cluster), SF_OK);
     searching job = {graph, {.cluster = cluster, .memory = INT64_MAX, .level = 3}};
-    job.options.threads = sf_threads_new(1);
+    job.options.threads = sf_threads_new(threads);
     for (long passed = 0; status != SF_OK; passed += passed / 8 + 1) {
         size_t before = sf_mem_live();
         sf_mem_fail_after(passed);
@@ -437,6 +436,13 @@ static void test_no_memory(void **state)
     sf_threads_free(job.options.threads);
     sf_cluster_free(cluster);
     sf_graph_free(graph);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    lose_memory(1);
+    lose_memory(2);
 }
 
 int main(void)

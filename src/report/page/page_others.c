@@ -1,6 +1,5 @@
 /* Alternatives: the plan with more or less recompute and more or fewer micro-batches, and the
  * recipes, each lowered and simulated on the same cluster, on several threads. */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +21,6 @@ enum { RECIPES = sizeof recipes / sizeof *recipes };
 typedef struct pricing {
     sf_page *page;
     sf_page_other *others;
-    size_t count;
-    atomic_size_t next;
 } pricing;
 
 /* The work of one thread. */
@@ -124,29 +121,23 @@ static void keep_reason(sf_diag *diag, sf_page_other *other)
         }
 }
 
-static void price_others(void *context, int part, int64_t first, int64_t end)
+/* With a guard of its own, as its messages are cleared in any case. */
+static void price_other(void *context, int64_t i, int part)
 {
-    pricing *p = context;
+    const pricing *p = context;
+    sf_diag diag = {0};
+    trial t = {p->page, &p->others[i], &diag};
     (void)part;
-    (void)first;
-    (void)end;
-    for (;;) {
-        size_t at = atomic_fetch_add(&p->next, 1);
-        if (at >= p->count)
-            return;
-        sf_diag diag = {0};
-        trial t = {p->page, &p->others[at], &diag};
-        t.other->status = sf_guarded(run_trial, &t, &diag);
-        keep_reason(&diag, t.other);
-        sf_diag_clear(&diag);
-    }
+    t.other->status = sf_guarded(run_trial, &t, &diag);
+    keep_reason(&diag, t.other);
+    sf_diag_clear(&diag);
 }
 
 /* A plan that ran out of memory is left out; an impossible one is listed. */
 static sf_status price_all(sf_page *page, sf_page_other *others, size_t count)
 {
-    pricing p = {.page = page, .others = others, .count = count};
-    sf_threads_run(page->threads, sf_threads_count(page->threads), 1, price_others, &p);
+    pricing p = {page, others};
+    sf_guarded_each(page->threads, (int64_t)count, price_other, &p);
     for (size_t i = 0; i < count; i++)
         if (others[i].status == SF_ENOMEM)
             return sf_fail(page->diag, SF_ENOMEM, SF_NOWHERE,

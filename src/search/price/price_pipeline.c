@@ -45,9 +45,8 @@ static bool is_beyond(const sf_rank_run *run, const sf_group_limits *limits, dou
     return alone.seconds >= limits->seconds;
 }
 
-static sf_status lower_group(void *context)
+static sf_status lower_group(lowered_group *at)
 {
-    lowered_group *at = context;
     const lowering_groups *l = at->l;
     const sf_plan *plan = l->plan;
     sf_rank_run *run = at->run;
@@ -74,16 +73,11 @@ static void free_run(sf_rank_run *run)
     *run = (sf_rank_run){0};
 }
 
-/* A guard for each: memory that runs out on a thread is a status, and what was allocated there is gone. */
-static void lower_some(void *context, int part, int64_t first, int64_t end)
+static void lower_one(void *context, int64_t i, int part)
 {
+    lowered_group *at = (lowered_group *)context + i;
     (void)part;
-    for (int64_t i = first; i < end; i++) {
-        lowered_group *at = (lowered_group *)context + i;
-        at->status = sf_guarded(lower_group, at, NULL);
-        if (at->status == SF_ENOMEM)
-            *at->run = (sf_rank_run){0};
-    }
+    at->status = lower_group(at);
 }
 
 /* Why the first that cannot be lowered cannot is said when it is lowered once more. */
@@ -95,7 +89,7 @@ static sf_status lower_on_threads(const lowering_groups *l, int first, int count
     sf_status status = SF_OK;
     for (int i = 0; i < count; i++)
         all[i] = (lowered_group){.l = l, .group = first + i, .run = &out->at[first + i]};
-    sf_threads_run(l->limits ? l->limits->threads : NULL, count, 1, lower_some, all);
+    sf_guarded_each(l->limits ? l->limits->threads : NULL, count, lower_one, all);
     for (int i = 0; i < count; i++) {
         bool counts = status == SF_OK && !out->is_beyond;
         if (counts && all[i].status != SF_OK) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/guard.h"
 
 enum { MOST_WIDTH = 64 };
 
@@ -59,19 +59,17 @@ static void add(void *context, const sf_choice *choice)
 
 /* Estimates ------------------------------------------------------------------------------------------ */
 
-static void estimate_some(void *context, int part, int64_t first, int64_t end)
+static void estimate_one(void *context, int64_t i, int part)
 {
     queue *q = context;
+    entry *e = &q->entries[q->estimated + (size_t)i];
     (void)part;
-    for (int64_t i = first; i < end; i++) {
-        entry *e = &q->entries[q->estimated + (size_t)i];
-        e->judged = sf_judge_estimate(q->judge, &e->choice);
-    }
+    e->judged = sf_judge_estimate(q->judge, &e->choice);
 }
 
 static void estimate_new(queue *q)
 {
-    sf_threads_run(q->options->threads, (int64_t)(q->count - q->estimated), 1, estimate_some, q);
+    sf_guarded_each(q->options->threads, (int64_t)(q->count - q->estimated), estimate_one, q);
     for (; q->estimated < q->count; q->estimated++)
         q->entries[q->estimated].is_echo = is_echo(q, &q->entries[q->estimated]);
 }

@@ -204,10 +204,7 @@ static void run_search_round(search *s)
     if (s->found->feasible && s->streams[0].cost > s->found->cost)
         sf_stream_start(&s->streams[0], s->choice, &s->trial.dual.watch, s->trial.bundle.center);
     set_temperature(s);
-    if (s->budget->threads)
-        sf_threads_run(s->budget->threads, BOUND_UNITS + STREAMS, 1, run_units, s);
-    else
-        run_units(s, 0, 0, BOUND_UNITS + STREAMS);
+    sf_threads_run(s->budget->threads, BOUND_UNITS + STREAMS, 1, run_units, s);
     s->budget->work += work_done(s) - before;
     s->rounds++;
     s->left--;

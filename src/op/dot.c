@@ -4,7 +4,7 @@
 #include "op/util.h"
 #include "op/words.h"
 
-enum { ALGORITHM = SF_DOT_PRECISION + 1, NATTRS };
+enum { NATTRS = SF_DOT_ALGORITHM + 1 };
 
 static const sf_attrdef attrs[NATTRS] = {
     [SF_DOT_LHS_BATCH] = {.name = "lhs_batching_dimensions",
@@ -29,7 +29,7 @@ static const sf_attrdef attrs[NATTRS] = {
                           .kind = SF_ATTR_TEXT,
                           .prefix = "#stablehlo<precision ",
                           .text = SF_AS_ENUMS},
-    [ALGORITHM] = {.name = "algorithm", .kind = SF_ATTR_TEXT},
+    [SF_DOT_ALGORITHM] = {.name = "algorithm", .kind = SF_ATTR_TEXT},
 };
 
 /* The dimensions that are in neither list, in order. Returns how many. */

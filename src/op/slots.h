@@ -65,7 +65,8 @@ enum {
     SF_DOT_RHS_BATCH,
     SF_DOT_LHS_CONTRACTING,
     SF_DOT_RHS_CONTRACTING,
-    SF_DOT_PRECISION
+    SF_DOT_PRECISION,
+    SF_DOT_ALGORITHM
 };
 /* Gather and scatter both begin with these (op/indexing.h). */
 enum {

@@ -140,6 +140,21 @@ bool sf_op_is_exact(const sf_op *op)
     return op->def->precision && strstr(sf_op_text(op, op->def->precision - 1), "HIGH") != NULL;
 }
 
+sf_dtype sf_asked_dtype(const sf_node *node, int operand, sf_dtype has)
+{
+    static const char *const keys[] = {"lhs_precision_type = ", "rhs_precision_type = "};
+    const sf_attr *algorithm =
+        sf_is(node, SF_OP_DOT_GENERAL) ? node->attrs[SF_DOT_ALGORITHM] : NULL;
+    const char *at = algorithm ? strstr(algorithm->text, keys[operand]) : NULL;
+    sf_dtype asked;
+    if (!at)
+        return has;
+    at += strlen(keys[operand]);
+    sf_str name = {at, strcspn(at, " ,>")};
+    bool is_known = sf_dtype_find(SF_SPELL_STABLEHLO, name, &asked) && sf_is_float(asked);
+    return is_known && sf_dtype_get(asked)->bits < sf_dtype_get(has)->bits ? asked : has;
+}
+
 int64_t sf_total_order(const sf_tensor *tensor, int64_t index)
 {
     sf_dtype dtype = tensor->type->dtype;

@@ -72,4 +72,7 @@ int64_t sf_total_order(const sf_tensor *tensor, int64_t index);
 /* Of a product: the text wants more precision than a device that rounds its operands has. */
 bool sf_op_is_exact(const sf_op *op);
 
+/* To what an operand of a product, of type `has`, may be rounded by the algorithm that the text asks for: a narrower float, or `has`. */
+sf_dtype sf_asked_dtype(const sf_node *node, int operand, sf_dtype has);
+
 #endif

@@ -60,6 +60,9 @@ typedef struct sf_target {
     /* Products of f32 may round their factors, whether or not who lowers says so. */
     bool rounds;
 
+    /* Factors are rounded to the types that a product's algorithm asks for. Others are as exact as they are. */
+    bool rounds_as_asked;
+
     /* A product of f32 that is rounded is slow if neither factor has contiguous sums: one of them
      * is transposed before, from this many flops on, and this many more for each of its elements;
      * 0: none is. */

@@ -109,7 +109,7 @@ static void count_arguments(const sf_local *local, const sf_plan *plan, plan_sum
 
 static double bytes_moved(const plan_summary *summary)
 {
-    double bytes = summary->messages.bytes;
+    double bytes = 0;
     for (int i = 0; i < summary->nkinds; i++)
         bytes += summary->traffic[i].bytes;
     return bytes;
@@ -123,8 +123,7 @@ static double bytes_held(const plan_summary *summary)
     return bytes;
 }
 
-/* Adds another pipeline rank: traffic is that of the one with the most, memory that of the one with
- * the most, and split tensors are counted on the one that has them. */
+/* Adds another pipeline rank: traffic, messages and memory are each that of the one with the most, and split tensors are counted on the one that has them. */
 static void add_group(plan_summary *all, const plan_summary *group)
 {
     bool holds_more = bytes_held(group) > bytes_held(all);
@@ -135,11 +134,12 @@ static void add_group(plan_summary *all, const plan_summary *group)
         if (holds_more)
             all->roles[r].piece = group->roles[r].piece;
     }
+    if (group->messages.bytes > all->messages.bytes)
+        all->messages = group->messages;
     if (bytes_moved(group) <= bytes_moved(all))
         return;
     memcpy(all->traffic, group->traffic, sizeof all->traffic);
     all->nkinds = group->nkinds;
-    all->messages = group->messages;
 }
 
 static void summarize_local(const sf_local *local, const sf_plan *plan, plan_summary *out)

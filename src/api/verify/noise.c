@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "op/op.h"
 #include "op/slots.h"
+#include "op/util.h"
 
 /* The noisy step while it is made. */
 typedef struct noising {
@@ -183,8 +184,9 @@ static void copy_node(noising *n, const sf_node *node, sf_block *block)
     for (uint32_t i = 0; i < node->noperands; i++) {
         operands[i] = n->map[node->operands[i]];
         if (is_term[i] && sf_is_float(sf_type_of(n->to, operands[i])->dtype))
-            operands[i] =
-                add_noise(n, operands[i], rounded_to(n, node->operands[i]), 2 * node->operands[i]);
+            operands[i] = add_noise(n, operands[i],
+                                    sf_asked_dtype(node, (int)i, rounded_to(n, node->operands[i])),
+                                    2 * node->operands[i]);
     }
     for (uint32_t i = 0; i < node->nresults; i++)
         types[i] = sf_type_of(n->from, node->result + i);
@@ -197,7 +199,8 @@ static void copy_node(noising *n, const sf_node *node, sf_block *block)
     for (uint32_t i = 0; i < node->nresults; i++)
         n->map[node->result + i] =
             adds && sf_is_float(types[i]->dtype)
-                ? add_noise(n, result + i, types[i]->dtype, 2 * (node->result + i) + 1)
+                ? add_noise(n, result + i, sf_asked_dtype(node, 0, types[i]->dtype),
+                            2 * (node->result + i) + 1)
                 : result + i;
 }
 

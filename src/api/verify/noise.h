@@ -7,6 +7,9 @@
  * and it has no effect where there is no rounding: zeros stay zeros, and small whole numbers, whose
  * sums are exact (masks, counts), stay unchanged.
  *
+ * A product whose algorithm asks for a narrower type may round its operands to that, and a kernel that goes on with its result that
+ * one, too: there `a` is of that type.
+ *
  * `a` is some times the rounding error (SF_NOISE_UNITS), so that the noise finds nearly all effects
  * of rounding: an element that rounding could push over a discontinuity is pushed over it by one of
  * two runs with opposite noise, unless the noise there happens to be several dozen times smaller

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "op/carry.h"
 #include "op/slots.h"
 
 enum { DEEPEST = 48 };
@@ -9,7 +10,7 @@ enum { DEEPEST = 48 };
 bool algebra_number(const sf_scene *scene, sf_value value, double *out)
 {
     const sf_node *node = scene_maker(scene, value);
-    while (node && sf_is(node, SF_OP_BROADCAST_IN_DIM))
+    while (sf_carries(node, SF_CARRIES_SHAPE | SF_CARRIES_COPIES))
         node = scene_maker(scene, node->operands[0]);
     if (!node || !sf_is(node, SF_OP_CONSTANT))
         return false;

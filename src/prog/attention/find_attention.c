@@ -20,6 +20,8 @@ typedef struct finding {
     const sf_scene *scene;
     const sf_target *target;
     bool rounds, narrows;
+    sf_dtype
+        *read_as; /* by value: the type that all its readers convert it to, its own, or ONLY_WIDE */
     sf_arena scratch;
     product *products; /* of the block: all that could be one of attention, in order */
     size_t nproducts, products_capacity;
@@ -151,6 +153,43 @@ static bool is_causal(const sf_scene *scene, sf_value mask, int64_t *offset)
     return positions_dim(of_q) == q && positions_dim(of_k) == k;
 }
 
+/* Results that are only converted */
+
+enum { NOT_READ = SF_DTYPE_COUNT, ONLY_WIDE };
+
+static void read_as(finding *c, sf_value value, sf_dtype dtype)
+{
+    sf_dtype *was = &c->read_as[value];
+    if (dtype != (sf_dtype)NOT_READ)
+        *was = *was == (sf_dtype)NOT_READ || *was == dtype ? dtype : (sf_dtype)ONLY_WIDE;
+}
+
+/* From the end: transposes and reshapes are read as their results are. */
+static void find_readers(finding *c, const sf_block *block)
+{
+    for (uint32_t i = 0; i < block->nresults; i++)
+        read_as(c, block->results[i], (sf_dtype)ONLY_WIDE);
+    for (uint32_t i = block->nnodes; i-- > 0;) {
+        const sf_node *node = c->graph->nodes[block->nodes[i]];
+        for (uint32_t r = 0; r < node->nregions; r++)
+            find_readers(c, node->regions[r]);
+        for (uint32_t o = 0; o < node->noperands; o++)
+            read_as(c, node->operands[o],
+                    sf_is(node, SF_OP_CONVERT) ? sf_type_of(c->graph, node->result)->dtype
+                    : sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_RESHAPE)
+                        ? c->read_as[node->result]
+                        : (sf_dtype)ONLY_WIDE);
+    }
+}
+
+/* Whether the result of a product may be of that type: it is, or is rounded to it in any case. */
+static bool may_be(const finding *c, sf_value result, sf_dtype dtype)
+{
+    return sf_type_of(c->graph, result)->dtype == dtype ||
+           (sf_type_of(c->graph, result)->dtype == SF_F32 &&
+            (c->narrows || c->read_as[result] == dtype));
+}
+
 /* Forward */
 
 /* Whether the value is the most of each row of x, repeated along rows. */
@@ -158,10 +197,15 @@ static bool is_row_top(const sf_scene *scene, sf_value value, sf_value x)
 {
     double number;
     const sf_node *node = scene_maker(scene, value);
-    while (node &&
-           (sf_carries(node, SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_COPIES) ||
-            (sf_is(node, SF_OP_MAXIMUM) && algebra_number(scene, node->operands[1], &number))))
-        node = scene_maker(scene, node->operands[0]);
+    while (node) {
+        bool bounded[2] = {false, false}; /* by a number, which is that operand */
+        for (int i = 0; i < 2 && sf_is(node, SF_OP_MAXIMUM); i++)
+            bounded[i] = algebra_number(scene, node->operands[i], &number);
+        if (!bounded[0] && !bounded[1] &&
+            !sf_carries(node, SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_COPIES))
+            break;
+        node = scene_maker(scene, node->operands[bounded[0] ? 1 : 0]);
+    }
     if (!node || !sf_is(node, SF_OP_REDUCE) || node->noperands != 2 ||
         !scene_same(scene, node->operands[0], x))
         return false;
@@ -214,8 +258,7 @@ static bool is_sum(const found *f, sf_value value, const sum_of_terms *what)
 static bool suits_target(const finding *c, const found *f)
 {
     const sf_type *q = sf_type_of(c->graph, f->q.value), *k = sf_type_of(c->graph, f->k.value),
-                  *v = sf_type_of(c->graph, f->v.value),
-                  *out = sf_type_of(c->graph, f->out->result);
+                  *v = sf_type_of(c->graph, f->v.value);
     sf_attending a = {.dtype = q->dtype,
                       .queries = q->dims[f->q.dims[1]],
                       .keys = k->dims[f->k.dims[1]],
@@ -224,8 +267,8 @@ static bool suits_target(const finding *c, const found *f)
                       .offset = f->offset,
                       .rounds = c->rounds,
                       .asked = c->graph->kernels == SF_KERNELS_ALL};
-    bool one_type = q->dtype == k->dtype && q->dtype == v->dtype &&
-                    (q->dtype == out->dtype || (c->narrows && out->dtype == SF_F32));
+    bool one_type =
+        q->dtype == k->dtype && q->dtype == v->dtype && may_be(c, f->out->result, q->dtype);
     return one_type && v->dims[f->v.dims[3]] == a.depth && f->offset >= 0 && q->count > 0 &&
            k->count > 0 && f->scale > 0 && c->target->attends(&a);
 }
@@ -316,7 +359,8 @@ static void read_backward(const finding *c, size_t from, found *f)
             !(reads(c, p, &f->dout) || reads(c, p, &f->q) || reads(c, p, &f->k)))
             continue;
         int which = gradient_of(f, p, &side);
-        if (which < 0 || f->gradients[which])
+        if (which < 0 || f->gradients[which] ||
+            !may_be(c, p->node->result, sf_type_of(c->graph, f->q.value)->dtype))
             continue;
         f->gradients[which] = p->node;
         f->square_is_left[which] = side == 0;
@@ -362,6 +406,10 @@ sf_regraph sf_find_attention(const sf_graph *graph, const sf_target *target, boo
         sf_scene s = scene_of(graph, &c.scratch);
         c.scene = &s;
         c.taken = SF_ARRAY(&c.scratch, graph->nnodes, bool);
+        c.read_as = SF_ARRAY(&c.scratch, graph->nvalues, sf_dtype);
+        for (sf_value v = 0; v < graph->nvalues; v++)
+            c.read_as[v] = (sf_dtype)NOT_READ;
+        find_readers(&c, graph->top);
         find_in_block(&c, graph->top);
         if (c.count > 0)
             rewrite_attention(graph, c.list, c.count, &out);

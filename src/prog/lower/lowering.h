@@ -1,6 +1,6 @@
 /* The state of a lowering, which the files of sf_lower share.
  *
- *     prepare_graph.c  other forms of the graph first: node_forms.c, and attention (prog/attention/)
+ *     prepare_graph.c  other forms of the graph first: node_forms.c, unit_dimensions.c, and attention (prog/attention/)
  *     dimension_cuts.c     where dimensions are cut so that loops on both sides of a reshape have the same
  *     refine_dimensions.c    nodes with those dimensions
  *     fewer_passes.c    forms with which less is read or stored
@@ -207,7 +207,10 @@ void place_buffers(sf_program *program);
 uint32_t *find_waiters(const sf_program *program, sf_arena *arena);
 
 /* node_forms.c: nodes in forms that loops do better with. */
-sf_regraph find_forms(const sf_graph *graph);
+sf_regraph find_forms(const sf_graph *graph, const sf_target *target);
+
+/* unit_dimensions.c: nodes around large products, without dimensions of 1. */
+sf_regraph find_squeezed(const sf_graph *graph);
 
 /* refine_dimensions.c: nodes with dimensions that both sides of a reshape have, for a target that wants few passes. */
 sf_regraph find_finer(const sf_graph *graph);

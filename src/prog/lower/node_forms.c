@@ -6,7 +6,12 @@
  *
  *     gather(convert(x), i)                      convert(gather(x, i))
  *     scatter(splat, i, u), with one u a row     select(counter == i, splat + u, splat)
- *     broadcast(convert(convert(x)))             convert(convert(broadcast(x))) */
+ *     broadcast(convert(convert(x)))             convert(convert(broadcast(x)))
+ *
+ * And products whose factors differ in type become those of one type, for which targets have kernels: the type that the
+ * text's algorithm asks for, on targets that round so, else the wider one.
+ *
+ *     dot(x, y)                                  convert(dot(convert(x), convert(y))) */
 #include "ir/clone.h"
 #include "op/carry.h"
 #include "op/indexing.h"
@@ -17,6 +22,7 @@
 
 typedef struct forming {
     const sf_graph *graph;
+    const sf_target *target;
     sf_regraph *out;
 } forming;
 
@@ -178,12 +184,72 @@ static void add_sunk(forming *f, const sf_node *node, const sunk *s)
     f->out->values[node->result] = value;
 }
 
+/* Types of factors and result that the target multiplies, in place of the node's own. */
+typedef struct factors {
+    sf_dtype in[2], out;
+} factors;
+
+static bool multiplies(const sf_target *target, const factors *f)
+{
+    return target->multiplies(f->in[0], f->in[1], f->out);
+}
+
+static sf_dtype wider_float(sf_dtype a, sf_dtype b)
+{
+    return a == SF_F64 || b == SF_F64 ? SF_F64 : SF_F32;
+}
+
+/* Whether the product is one that the target does better in other types. */
+static bool find_factors(const forming *f, const sf_node *node, factors *out)
+{
+    if (!sf_is(node, SF_OP_DOT_GENERAL) || !f->target->multiplies)
+        return false;
+    factors own = {.out = sf_type_of(f->graph, node->result)->dtype};
+    for (int i = 0; i < 2; i++) {
+        own.in[i] = sf_type_of(f->graph, node->operands[i])->dtype;
+        if (!sf_is_float(own.in[i]))
+            return false;
+        out->in[i] = f->target->rounds_as_asked ? sf_asked_dtype(node, i, own.in[i]) : own.in[i];
+    }
+    out->out = own.out;
+    bool is_asked = out->in[0] != own.in[0] || out->in[1] != own.in[1];
+    if (is_asked && multiplies(f->target, out))
+        return true;
+    if (multiplies(f->target, &own) || !sf_is_float(own.out))
+        return false;
+    out->in[0] = out->in[1] = out->out = wider_float(own.in[0], own.in[1]);
+    return sf_dtype_get(out->out)->bits >= sf_dtype_get(own.out)->bits &&
+           multiplies(f->target, out);
+}
+
+static sf_value add_convert(forming *f, const sf_node *node, sf_value value, sf_dtype to)
+{
+    const sf_type *type = sf_type_of(f->out->graph, value);
+    return type->dtype == to
+               ? value
+               : sf_regraph_add(f->out, node, SF_OP_CONVERT, 1, &value, NULL,
+                                sf_type_get(f->out->graph->pool, to, type->rank, type->dims));
+}
+
+static void add_product(forming *f, const sf_node *node, const factors *to)
+{
+    const sf_type *type = sf_type_of(f->graph, node->result);
+    sf_value in[2];
+    for (int i = 0; i < 2; i++)
+        in[i] = add_convert(f, node, f->out->values[node->operands[i]], to->in[i]);
+    sf_value product =
+        sf_regraph_add(f->out, node, SF_OP_DOT_GENERAL, 2, in, node->attrs,
+                       sf_type_get(f->out->graph->pool, to->out, type->rank, type->dims));
+    f->out->values[node->result] = add_convert(f, node, product, type->dtype);
+}
+
 /* Adds another form of the node, where it has one. */
 static bool add_form(void *context, const sf_node *node, sf_block *to)
 {
     forming *f = context;
     const sf_node *convert = convert_before(f->graph, node);
     sunk s;
+    factors product;
     (void)to;
     if (convert)
         add_gather(f, node, convert);
@@ -191,30 +257,34 @@ static bool add_form(void *context, const sf_node *node, sf_block *to)
         add_scatter(f, node);
     else if (find_sunk(f->graph, node, &s))
         add_sunk(f, node, &s);
+    else if (find_factors(f, node, &product))
+        add_product(f, node, &product);
     else
         return false;
     return true;
 }
 
-static size_t count_forms(const sf_graph *graph, const sf_block *block)
+static size_t count_forms(const forming *f, const sf_block *block)
 {
+    const sf_graph *graph = f->graph;
     size_t count = 0;
     sunk s;
+    factors product;
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = graph->nodes[block->nodes[i]];
         count += convert_before(graph, node) != NULL || is_picking_scatter(graph, node) ||
-                 find_sunk(graph, node, &s);
+                 find_sunk(graph, node, &s) || find_factors(f, node, &product);
         for (uint32_t r = 0; node->def->control != SF_CONTROL_NONE && r < node->nregions; r++)
-            count += count_forms(graph, node->regions[r]);
+            count += count_forms(f, node->regions[r]);
     }
     return count;
 }
 
-sf_regraph find_forms(const sf_graph *graph)
+sf_regraph find_forms(const sf_graph *graph, const sf_target *target)
 {
     sf_regraph out = {0};
-    forming f = {.graph = graph, .out = &out};
-    size_t count = count_forms(graph, graph->top);
+    forming f = {.graph = graph, .target = target, .out = &out};
+    size_t count = count_forms(&f, graph->top);
     if (count == 0)
         return out;
     sf_regraph_begin(graph, MOST_MADE * count, &out);

@@ -86,9 +86,17 @@ static sf_program *lower_attention(const sf_graph *graph, const sf_lower_options
                        : lower_finer(graph, options, trace);
 }
 
-sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace)
+static sf_program *lower_squeezed(const sf_graph *graph, const sf_lower_options *options,
+                                  sf_trace *trace)
 {
-    sf_regraph other = find_forms(graph);
+    sf_regraph other = find_squeezed(graph);
     return other.graph ? lower_other(graph, &other, options, lower_attention, trace)
                        : lower_attention(graph, options, trace);
+}
+
+sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace)
+{
+    sf_regraph other = find_forms(graph, options->target);
+    return other.graph ? lower_other(graph, &other, options, lower_squeezed, trace)
+                       : lower_squeezed(graph, options, trace);
 }

@@ -9,16 +9,18 @@
 # Label "slow", of tests of more than SF_SLOW seconds: the check does not run them with sanitizers, with which they take four
 # times as long and find what shorter tests of the same code find; nightly does.
 
-set(SF_SLOW 2)
+set(SF_SLOW 1)
 
 # Large steps, steps that are looked for beside the source tree, browsers, soaks, machines that are kept busy.
 set(SF_NIGHTLY
     cli/cuda_calibrate cli/docs_site cli/interlaced cli/plan_large cli/plan_sweep cli/recycling cli/report_browser cli/shared_prices
     cli/shared_programs cli/shared_steps cli/soak cli/wait_busy run/cuda/attention_plain search/rediscovery)
 
-# Never slow: what sanitizers are for. Files that mean harm, random instances of every op, and one script of whole commands
-# on ranks.
-set(SF_NEVER_SLOW api/mutated base/file cli/bombs cli/split run/cpu/device)
+# Never slow: what sanitizers are for. Files and schedules that mean harm, random instances of every op, one script of whole
+# commands on ranks, and one test of each folder whose tests all take long.
+set(SF_NEVER_SLOW
+    api/mutated base/file cli/bombs cli/split run/conv/conv run/cpu/device run/gemm/gemm script/sandbox solve/search/local_search
+    tune/tuner)
 
 # What measures the machine runs alone; with sanitizers, nothing is measured that would mean anything.
 set(SF_ALONE)
@@ -128,6 +130,9 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
         add_executable(test_${folder} ${driver} ${sources_${folder}} ${leak_objects})
         set_property(SOURCE ${sources_${folder}} APPEND PROPERTY
             COMPILE_OPTIONS -include ${CMAKE_SOURCE_DIR}/test/support/rename_main.h)
+        if(NOT SF_QUICK AND NOT SF_SANITIZE) # tests compile faster so, and spend their time in the library
+            set_property(SOURCE ${sources_${folder}} APPEND PROPERTY COMPILE_OPTIONS -O1)
+        endif()
         target_link_libraries(test_${folder} PRIVATE ${test_libraries})
         if(SF_LLD)
             target_link_options(test_${folder} PRIVATE -fuse-ld=lld)

@@ -5,8 +5,10 @@
  * SHEAF_EMULATE=edges, for tensors that are too large for that: of each kernel the first blocks, one in the middle and the last ones
  * run, libraries do nothing, and of copies the ends are made. What is computed is wrong, but with SHEAF_CUDA_CHECK=1 it is seen
  * whether these blocks stay within their memory. Only memory that is touched is taken. */
+#undef _FORTIFY_SOURCE /* it takes jumps between stacks for faults */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,14 +62,15 @@ typedef struct host {
 /* Fibers */
 
 typedef struct fiber {
-    ucontext_t context;
-    char *stack;
-    bool done;
+    ucontext_t context; /* where it begins */
+    jmp_buf at;
+    bool begun, done;
 } fiber;
 
 typedef struct crowd {
     fiber *fibers;
-    ucontext_t home;
+    ucontext_t home_context;
+    jmp_buf home;
     int now;
     place at;
     entrance *run;
@@ -76,40 +79,82 @@ typedef struct crowd {
 
 static _Thread_local crowd *here;
 
+/* Jumps take no system calls, but sanitizers follow no jumps between stacks. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SWAPS_CONTEXTS 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SWAPS_CONTEXTS 1
+#endif
+
+/* From the thread's stack to a fiber's. */
+static void enter_fiber(crowd *c, fiber *f)
+{
+#ifdef SWAPS_CONTEXTS
+    swapcontext(&c->home_context, &f->context);
+#else
+    if (_setjmp(c->home))
+        return;
+    if (f->begun)
+        _longjmp(f->at, 1);
+    f->begun = true;
+    setcontext(&f->context);
+#endif
+}
+
+static void leave_fiber(crowd *c, fiber *f)
+{
+#ifdef SWAPS_CONTEXTS
+    swapcontext(&f->context, &c->home_context);
+#else
+    if (!_setjmp(f->at))
+        _longjmp(c->home, 1);
+#endif
+}
+
 static void meet(void)
 {
     crowd *c = here;
-    swapcontext(&c->fibers[c->now].context, &c->home);
+    leave_fiber(c, &c->fibers[c->now]);
     *c->at.thread = c->now;
 }
 
+/* One block after the other. */
 static void run_fiber(void)
 {
     crowd *c = here;
-    *c->at.thread = c->now;
-    c->run(c->params);
-    c->fibers[c->now].done = true;
-    swapcontext(&c->fibers[c->now].context, &c->home);
+    for (;;) {
+        *c->at.thread = c->now;
+        c->run(c->params);
+        c->fibers[c->now].done = true;
+        leave_fiber(c, &c->fibers[c->now]);
+    }
+}
+
+static void make_fiber(fiber *f, char *stack)
+{
+    getcontext(&f->context);
+    f->begun = false;
+    f->context.uc_stack.ss_sp = stack;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_link = NULL;
+    makecontext(&f->context, run_fiber, 0);
 }
 
 static void run_block(crowd *c, int threads)
 {
-    for (int i = 0; i < threads; i++) {
-        fiber *f = &c->fibers[i];
-        getcontext(&f->context);
-        f->done = false;
-        f->context.uc_stack.ss_sp = f->stack;
-        f->context.uc_stack.ss_size = STACK_BYTES;
-        f->context.uc_link = NULL;
-        makecontext(&f->context, run_fiber, 0);
-    }
+    for (int i = 0; i < threads; i++)
+        c->fibers[i].done = false;
     for (int left = threads; left > 0;) {
         left = 0;
         for (c->now = 0; c->now < threads; c->now++) {
-            if (c->fibers[c->now].done)
+            fiber *f = &c->fibers[c->now];
+            if (f->done)
                 continue;
-            swapcontext(&c->home, &c->fibers[c->now].context);
-            left += !c->fibers[c->now].done;
+            enter_fiber(c, f);
+            left += !f->done;
         }
     }
 }
@@ -135,7 +180,7 @@ static void run_together(place at, entrance *run, int64_t blocks, int threads, v
     c.fibers = sf_alloc((size_t)threads * sizeof *c.fibers);
     char *stacks = sf_alloc((size_t)threads * STACK_BYTES);
     for (int i = 0; i < threads; i++)
-        c.fibers[i].stack = stacks + (size_t)i * STACK_BYTES;
+        make_fiber(&c.fibers[i], stacks + (size_t)i * STACK_BYTES);
     here = &c;
     *at.barrier = meet;
     bool edges = runs_edges();

@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "ir/print_graph.h"
 #include "run/cuda/cuda_device.h"
+#include "run/cuda/cuda_env.h"
 #include "run/cuda/cuda_target.h"
 #include "run/engine/engine.h"
 #include "run/fast/fast_kernels.h"
@@ -265,47 +266,59 @@ static bool run_trial(trial *t)
     return true;
 }
 
-/* The kernels of a case, among those that are compiled together. */
-static void add_kernels(sf_opcode op, uint32_t seed, sf_kernels *kernels)
+/* The kernels of a text, among those that are compiled together. */
+static void add_kernels(const char *text, size_t length, const sf_load_options *load,
+                        sf_kernels *kernels)
 {
-    trial t = {.name = sf_opdef_get(op)->name, .diag = sf_diag_new()};
-    sf_buf state = {0};
-    test_case_draw(&t.c, op, seed, false, 0);
-    sf_print_stablehlo(t.c.graph, &t.text);
-    link_state(&t, &state);
-    sf_load_options load = {
-        .size = sizeof load, .unroll = t.c.random.key % 2 ? -1 : 0, .state = state.text};
+    sf_diag *diag = sf_diag_new();
     sf_graph *graph = NULL;
-    if (sf_load_text(t.text.text, t.text.length, "case", &load, t.diag, &graph) == SF_OK) {
+    if (sf_load_text(text, length, "case", load, diag, &graph) == SF_OK) {
         sf_lower_options options = {.target = &sf_target_cuda};
         sf_program *program = sf_lower_as_text(graph, &options);
         sf_write_program(kernels, program, false);
         sf_program_free(program);
     }
     sf_graph_free(graph);
+    sf_diag_free(diag);
+}
+
+static void add_case(sf_opcode op, uint32_t seed, sf_kernels *kernels)
+{
+    trial t = {.name = sf_opdef_get(op)->name};
+    sf_buf state = {0};
+    test_case_draw(&t.c, op, seed, false, 0);
+    sf_print_stablehlo(t.c.graph, &t.text);
+    link_state(&t, &state);
+    sf_load_options load = {
+        .size = sizeof load, .unroll = t.c.random.key % 2 ? -1 : 0, .state = state.text};
+    add_kernels(t.text.text, t.text.length, &load, kernels);
     sf_buf_free(&state);
     sf_buf_free(&t.text);
-    sf_diag_free(t.diag);
     test_case_free(&t.c);
+}
+
+static void compile_kernels(const sf_kernels *kernels)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_device *device = NULL;
+    void **functions = sf_alloc((kernels->nkernels + 1) * sizeof *functions);
+    if (sf_device_open(0, diag, &device) != SF_OK ||
+        device->table->compile(device, kernels, NULL, diag, functions) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    device->table->close(device);
+    sf_free(functions);
+    sf_diag_free(diag);
 }
 
 /* A compiler takes longer to start than to compile a kernel. */
 static void compile_together(long cases, long first, const char *only)
 {
-    sf_kernels kernels = {0};
-    sf_diag *diag = sf_diag_new();
+    sf_kernels kernels = {.checks = sf_cuda_wants_checks()};
     for (int op = 0; op < SF_OP_COUNT; op++)
         for (long i = 0; i < cases && test_can_draw((sf_opcode)op); i++)
             if (!only || strcmp(only, sf_opdef_get((sf_opcode)op)->name) == 0)
-                add_kernels((sf_opcode)op, (uint32_t)(first + i), &kernels);
-    sf_device *device = NULL;
-    void **functions = sf_alloc((kernels.nkernels + 1) * sizeof *functions);
-    if (sf_device_open(0, diag, &device) != SF_OK ||
-        device->table->compile(device, &kernels, NULL, diag, functions) != SF_OK)
-        fail_msg("%s", sf_diag_text(diag, 0));
-    device->table->close(device);
-    sf_free(functions);
-    sf_diag_free(diag);
+                add_case((sf_opcode)op, (uint32_t)(first + i), &kernels);
+    compile_kernels(&kernels);
     sf_kernels_free(&kernels);
 }
 

@@ -103,7 +103,7 @@ static void run_sort(test_random *random, const char *body, const char *a, const
                      const int64_t *dims, int dim, bool known)
 {
     sf_buf text = {0};
-    char shape[64], comparator[4096];
+    char shape[64], comparator[8192];
     snprintf(shape, sizeof shape, "%dx%dx%dx", (int)dims[0], (int)dims[1], (int)dims[2]);
     snprintf(comparator, sizeof comparator,
              "func.func @main(%%a: tensor<%s$A>, %%b: tensor<%s$B>, %%c: tensor<%s$A>, %%k: "

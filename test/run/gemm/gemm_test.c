@@ -15,6 +15,7 @@
 #include "run/gemm/gemm.h"
 #include "run/gemm/gemm_kernel.h"
 #include "support/indexing.h"
+#include "support/sanitized.h"
 
 enum { ROUNDS = 1200, MOST_THREADS = 4 };
 
@@ -185,7 +186,7 @@ static void test_random_products(void **state)
 {
     (void)state;
     test_random random = {.key = 11};
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < test_rounds(ROUNDS); round++) {
         const sf_dtype *t = triples[round % TRIPLES];
         assert_true(sf_gemm_can(t[0], t[1], t[2]));
         run_one(&random, t, round % 20 == 0);
@@ -214,7 +215,7 @@ static void check_products(const sf_gemm_set *set)
 {
     (void)set;
     test_random random = {.key = 12};
-    for (int round = 0; round < ROUNDS / 4; round++)
+    for (int round = 0; round < test_rounds(ROUNDS / 4); round++)
         run_one(&random, triples[round % TRIPLES], round % 20 == 0);
 }
 
@@ -298,7 +299,7 @@ static void check_fractions(const sf_gemm_set *set)
 {
     (void)set;
     test_random random = {.key = 13};
-    for (int round = 0; round < ROUNDS / 4; round++)
+    for (int round = 0; round < test_rounds(ROUNDS / 4); round++)
         run_fractions(&random, triples[round % TRIPLES], round % 20 == 0);
 }
 

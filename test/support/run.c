@@ -63,7 +63,8 @@ static void step_of_numbers(sf_engine *engine, const sf_graph *graph)
     for (uint32_t a = 0; a < graph->top->narguments; a++) {
         sf_tensor tensor = test_argument(engine, a);
         for (int64_t i = 0; i < tensor.type->count; i++)
-            ((float *)tensor.data)[i] = (float)((i * 37 + a * 11) % 101) / 64.0F - 0.5F;
+            sf_store_f64(tensor.type->dtype, tensor.data, i,
+                         (double)((i * 37 + a * 11) % 101) / 64 - 0.5);
     }
     assert_int_equal(sf_engine_step(engine, NULL), SF_OK);
 }
@@ -80,8 +81,9 @@ void test_as_oracle(const char *text, const sf_target *target, const char *what)
     for (uint32_t r = 0; r < p->nresults; r++) {
         sf_tensor got = test_result(engine, r), want = test_result(oracle.engine, r);
         for (int64_t n = 0; n < want.type->count; n++) {
-            double x = (double)((float *)got.data)[n], y = (double)((float *)want.data)[n];
-            if (!(fabs(x - y) <= 1e-5 * (1 + fabs(y))))
+            double x = sf_get_f64(&got, n), y = sf_get_f64(&want, n),
+                   unit = ldexp(1, 1 - sf_dtype_get(want.type->dtype)->mantissa);
+            if (!(fabs(x - y) <= fmax(1e-5, unit) * (1 + fabs(y))))
                 fail_msg("%s: result %u[%d] is %g, not %g", what, r, (int)n, x, y);
         }
     }

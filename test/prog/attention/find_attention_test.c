@@ -203,29 +203,75 @@ static void fill(sf_tensor *tensor, uint32_t seed)
 
 /* The results of an engine for the text, with kernels if there are some, and those of the
  * oracle. */
-static void compare_engine(size_t number, const char *engine)
+static void compare_text(const char *name, const char *text, const char *engine)
 {
-    sf_graph *graph = read_text(cases[number].text);
+    sf_graph *graph = read_text(text);
     graph->kernels = SF_KERNELS_ALL;
     sf_runner runners[2] = {test_open_engine(graph, "oracle", 1, NULL),
                             test_open_engine(graph, engine, 1, NULL)};
     sf_diag *diag = sf_diag_new();
     for (int r = 0; r < 2; r++) {
-        for (uint32_t a = 0; a < 3; a++) {
+        for (uint32_t a = 0; a < graph->top->narguments; a++) {
             sf_tensor tensor = test_argument(runners[r].engine, a);
             fill(&tensor, a + 1);
         }
         assert_int_equal(sf_engine_step(runners[r].engine, diag), SF_OK);
     }
-    sf_tensor wanted = test_result(runners[0].engine, 0), got = test_result(runners[1].engine, 0);
-    for (int64_t e = 0; e < wanted.type->count; e++)
-        if (!(fabs(sf_get_f64(&wanted, e) - sf_get_f64(&got, e)) <= 0.02))
-            fail_msg("%s, %s: element %d is %g, not %g", cases[number].name, engine, (int)e,
-                     sf_get_f64(&got, e), sf_get_f64(&wanted, e));
+    for (uint32_t i = 0; i < graph->top->nresults; i++) {
+        sf_tensor wanted = test_result(runners[0].engine, i),
+                  got = test_result(runners[1].engine, i);
+        for (int64_t e = 0; e < wanted.type->count; e++)
+            if (!(fabs(sf_get_f64(&wanted, e) - sf_get_f64(&got, e)) <= 0.02))
+                fail_msg("%s, %s: element %d is %g, not %g", name, engine, (int)e,
+                         sf_get_f64(&got, e), sf_get_f64(&wanted, e));
+    }
     for (int r = 0; r < 2; r++)
         sf_runner_close(&runners[r]);
     sf_diag_free(diag);
     sf_graph_free(graph);
+}
+
+static char *read_file(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = calloc(1, 1 << 16);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static int count_calls(const sf_program *program, int id)
+{
+    int count = 0;
+    for (size_t i = 0; i < program->ninsts; i++)
+        count += program->insts[i].kind == SF_INST_CALL && program->insts[i].call->op.def->id == id;
+    return count;
+}
+
+/* A step of jax.nn.dot_product_attention: five dimensions, a group of 1, scores of f32, and products that ask for operands of
+ * bf16. All of it is found, no product is left to a plain kernel, and the results are the oracle's. */
+static void test_finds_attention_of_jax(void **state)
+{
+    (void)state;
+    const sf_target *targets[] = {&sf_target_cpu, &sf_target_cuda};
+    char *text = read_file("test/data/attention/jax-bf16.stablehlo.mlir");
+    sf_graph *graph = read_text(text);
+    graph->kernels = SF_KERNELS_ALL;
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        sf_program *program = sf_lower(graph, &(sf_lower_options){.target = targets[t]}, NULL);
+        bool rounds =
+            targets[t] == &sf_target_cuda; /* else the scores are as exact as the text says */
+        assert_int_equal(count_calls(program, SF_ATTENTION), rounds);
+        assert_int_equal(count_calls(program, SF_ATTENTION_GRADIENT), rounds);
+        assert_int_equal(count_calls(program, SF_OP_DOT_GENERAL), 0);
+        sf_program_free(program);
+    }
+    sf_graph_free(graph);
+    test_emulate_gpu();
+    compare_text("of JAX", text, "cpu");
+    compare_text("of JAX", text, "cuda");
+    free(text);
 }
 
 /* The CPU has a kernel for all of that; by itself it uses the kernel for sizes where it is
@@ -304,9 +350,9 @@ static void test_computes_attention(void **state)
     (void)state;
     test_emulate_gpu();
     for (size_t i = 0; i < 2; i++)
-        compare_engine(i, "cuda");
+        compare_text(cases[i].name, cases[i].text, "cuda");
     for (size_t i = 0; i < NCASES; i++)
-        compare_engine(i, "cpu");
+        compare_text(cases[i].name, cases[i].text, "cpu");
 }
 
 /* Origins of instructions, buffers and the trace are those of the given step, whatever was lowered
@@ -351,10 +397,11 @@ static void test_speaks_of_the_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds_attention),    cmocka_unit_test(test_asks_for_rounding),
-        cmocka_unit_test(test_finds_gradients),    cmocka_unit_test(test_finds_narrowed),
-        cmocka_unit_test(test_computes_attention), cmocka_unit_test(test_speaks_of_the_step),
-        cmocka_unit_test(test_weighs_sizes),       cmocka_unit_test(test_finds_in_time),
+        cmocka_unit_test(test_finds_attention),        cmocka_unit_test(test_asks_for_rounding),
+        cmocka_unit_test(test_finds_attention_of_jax), cmocka_unit_test(test_finds_gradients),
+        cmocka_unit_test(test_finds_narrowed),         cmocka_unit_test(test_computes_attention),
+        cmocka_unit_test(test_speaks_of_the_step),     cmocka_unit_test(test_weighs_sizes),
+        cmocka_unit_test(test_finds_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "op/carry.h"
 #include "op/op.h"
 #include "op/slots.h"
 #include "op/util.h"
@@ -168,6 +169,38 @@ static bool find_terms(noising *n, const sf_node *node, bool *is_term)
     return any;
 }
 
+static bool has_16_bits(sf_dtype dtype)
+{
+    return dtype == SF_BF16 || dtype == SF_F16;
+}
+
+/* The 16-bit type of a product that is a factor of the value; SF_F32: there is none. */
+static sf_dtype narrow_factor(const noising *n, sf_value value, int depth)
+{
+    const sf_node *maker = sf_maker(n->from, value);
+    sf_dtype dtype = SF_F32;
+    if (!maker || depth == 0)
+        return dtype;
+    if (sf_is(maker, SF_OP_DOT_GENERAL))
+        dtype = sf_type_of(n->from, value)->dtype;
+    else if (sf_carries(maker, SF_CARRIES_TYPE | SF_CARRIES_SHAPE | SF_CARRIES_ORDER))
+        dtype = narrow_factor(n, maker->operands[0], depth - 1);
+    for (uint32_t i = 0; sf_is(maker, SF_OP_MULTIPLY) && i < 2 && !has_16_bits(dtype); i++)
+        dtype = narrow_factor(n, maker->operands[i], depth - 1);
+    return has_16_bits(dtype) ? dtype : SF_F32;
+}
+
+/* The type to which the result of a sum may be rounded. Kernels of attention take the sums of weights times their gradients from
+ * what they have rounded: the output. */
+static sf_dtype sum_rounded_to(const noising *n, const sf_node *node, sf_dtype has)
+{
+    enum { DEEPEST = 8 };
+    const sf_node *terms = sf_is(node, SF_OP_REDUCE) ? sf_maker(n->from, node->operands[0]) : NULL;
+    bool are_products = terms && sf_is(terms, SF_OP_MULTIPLY);
+    sf_dtype narrow = are_products ? narrow_factor(n, node->operands[0], DEEPEST) : has;
+    return has == SF_F32 && has_16_bits(narrow) ? narrow : sf_asked_dtype(node, 0, has);
+}
+
 static void copy_block(noising *n, const sf_block *block, sf_block *copy);
 
 static void copy_node(noising *n, const sf_node *node, sf_block *block)
@@ -199,7 +232,7 @@ static void copy_node(noising *n, const sf_node *node, sf_block *block)
     for (uint32_t i = 0; i < node->nresults; i++)
         n->map[node->result + i] =
             adds && sf_is_float(types[i]->dtype)
-                ? add_noise(n, result + i, sf_asked_dtype(node, 0, types[i]->dtype),
+                ? add_noise(n, result + i, sum_rounded_to(n, node, types[i]->dtype),
                             2 * (node->result + i) + 1)
                 : result + i;
 }

@@ -114,6 +114,7 @@ static const sf_node *find_compare(const sf_scene *scene, sf_value mask, int *q,
 {
     const sf_node *node = scene_maker(scene, mask);
     while (node && !sf_is(node, SF_OP_COMPARE)) {
+        int from = 0; /* the operand that makes it */
         if (sf_is(node, SF_OP_BROADCAST_IN_DIM)) {
             const sf_attr *dims = node->attrs[SF_BROADCAST_DIMENSIONS];
             int inner_q = -1, inner_k = -1;
@@ -125,11 +126,15 @@ static const sf_node *find_compare(const sf_scene *scene, sf_value mask, int *q,
                 return NULL;
             *q = inner_q;
             *k = inner_k;
+        } else if (sf_is(node, SF_OP_AND)) {
+            from = is_flag(scene, node->operands[0], true);
+            if (!is_flag(scene, node->operands[!from], true))
+                return NULL;
         } else if (!sf_is(node, SF_OP_SELECT) || !is_flag(scene, node->operands[1], true) ||
                    !is_flag(scene, node->operands[2], false)) {
             return NULL;
         }
-        node = scene_maker(scene, node->operands[0]);
+        node = scene_maker(scene, node->operands[from]);
     }
     return node;
 }

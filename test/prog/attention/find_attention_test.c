@@ -251,11 +251,10 @@ static int count_calls(const sf_program *program, int id)
 
 /* A step of jax.nn.dot_product_attention: five dimensions, a group of 1, scores of f32, and products that ask for operands of
  * bf16. All of it is found, no product is left to a plain kernel, and the results are the oracle's. */
-static void test_finds_attention_of_jax(void **state)
+static void find_attention_of_jax(const char *file)
 {
-    (void)state;
     const sf_target *targets[] = {&sf_target_cpu, &sf_target_cuda};
-    char *text = read_file("test/data/attention/jax-bf16.stablehlo.mlir");
+    char *text = read_file(file);
     sf_graph *graph = read_text(text);
     graph->kernels = SF_KERNELS_ALL;
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
@@ -269,9 +268,16 @@ static void test_finds_attention_of_jax(void **state)
     }
     sf_graph_free(graph);
     test_emulate_gpu();
-    compare_text("of JAX", text, "cpu");
-    compare_text("of JAX", text, "cuda");
+    compare_text(file, text, "cpu");
+    compare_text(file, text, "cuda");
     free(text);
+}
+
+static void test_finds_attention_of_jax(void **state)
+{
+    (void)state;
+    find_attention_of_jax("test/data/attention/jax-bf16.stablehlo.mlir");
+    find_attention_of_jax("test/data/attention/jax-causal-bf16.stablehlo.mlir");
 }
 
 /* The CPU has a kernel for all of that; by itself it uses the kernel for sizes where it is

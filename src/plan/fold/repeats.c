@@ -395,7 +395,7 @@ static best_seed find_seed(finder *f, const uint32_t *order, seed *seeds)
 static uint32_t number_chains(finder *f, uint32_t stack, uint32_t *items)
 {
     sf_repeats *found = f->found;
-    uint32_t *of_length = SF_ARRAY(&f->scratch, f->queued + 2, uint32_t), most = 0;
+    uint32_t *of_length = SF_ARRAY(&f->scratch, f->queued + 2, uint32_t), most = 0, of_most = 0;
     *items = 0;
     for (size_t i = 0; i < f->queued; i++) {
         sf_item first = f->queue[i];
@@ -410,9 +410,9 @@ static uint32_t number_chains(finder *f, uint32_t stack, uint32_t *items)
             found->length[at] = length;
         of_length[length] += length;
         *items += length;
-        if (of_length[length] > of_length[most] ||
-            (of_length[length] == of_length[most] && length > most))
+        if (of_length[length] > of_most || (of_length[length] == of_most && length > most))
             most = length;
+        of_most = of_length[most];
     }
     return most;
 }

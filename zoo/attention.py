@@ -205,6 +205,29 @@ def llama_real():
     return llama(turn_real, attention)
 
 
+@entry("model-attention-bf16", ROLES, recipes=EVERY)
+def llama_narrow():
+    """the same with attention in bf16"""
+    def attention(q, k, v):
+        q, k, v = (x.astype(jnp.bfloat16) for x in (q, k, v))
+        out = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+        return out.reshape(*out.shape[:2], -1).astype(jnp.float32)
+
+    return llama(turn_real, attention)
+
+
+@entry("model-attention-shared", ROLES, recipes=EVERY)
+def llama_shared():
+    """the same in bf16, where two heads share keys and values, and padding is hidden"""
+    def attention(q, k, v):
+        q, k, v = (x.astype(jnp.bfloat16) for x in (q, k[:, :, ::2], v[:, :, ::2]))
+        length = jnp.full(q.shape[0], q.shape[1] - 2, jnp.int32)
+        out = jax.nn.dot_product_attention(q, k, v, is_causal=True, key_value_seq_lengths=length)
+        return out.reshape(*out.shape[:2], -1).astype(jnp.float32)
+
+    return llama(turn_real, attention)
+
+
 # Mixtures of experts in the place of the MLP.
 
 EXPERTS = 4

@@ -17,6 +17,7 @@ typedef struct noising {
     sf_value pattern, sign;
     const sf_node *node; /* the current one: new nodes get its place */
     sf_block *block;
+    bool asks; /* some product asks for a narrower type */
     sf_arena scratch;
 } noising;
 
@@ -190,13 +191,26 @@ static sf_dtype narrow_factor(const noising *n, sf_value value, int depth)
     return has_16_bits(dtype) ? dtype : SF_F32;
 }
 
-/* The type to which the result of a sum may be rounded. Kernels of attention take the sums of weights times their gradients from
- * what they have rounded: the output. */
+static bool asks_for_less(const sf_graph *graph)
+{
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        const sf_node *node = graph->nodes[i];
+        for (uint32_t o = 0; sf_is(node, SF_OP_DOT_GENERAL) && o < 2; o++) {
+            sf_dtype has = sf_type_of(graph, node->operands[o])->dtype;
+            if (sf_asked_dtype(node, (int)o, has) != has)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The type to which the result of a sum may be rounded. Where products ask for less, kernels of attention take the sums of weights
+ * times their gradients from what they have rounded: the output. */
 static sf_dtype sum_rounded_to(const noising *n, const sf_node *node, sf_dtype has)
 {
     enum { DEEPEST = 8 };
     const sf_node *terms = sf_is(node, SF_OP_REDUCE) ? sf_maker(n->from, node->operands[0]) : NULL;
-    bool are_products = terms && sf_is(terms, SF_OP_MULTIPLY);
+    bool are_products = n->asks && terms && sf_is(terms, SF_OP_MULTIPLY);
     sf_dtype narrow = are_products ? narrow_factor(n, node->operands[0], DEEPEST) : has;
     return has == SF_F32 && has_16_bits(narrow) ? narrow : sf_asked_dtype(node, 0, has);
 }
@@ -283,7 +297,7 @@ static void copy_head(noising *n)
 sf_graph *sf_noisy_graph(const sf_graph *graph)
 {
     sf_pool *pool = sf_pool_derive(graph->pool);
-    noising n = {.from = graph, .to = sf_graph_new(pool)};
+    noising n = {.from = graph, .to = sf_graph_new(pool), .asks = asks_for_less(graph)};
     sf_pool_release(pool);
     n.map = SF_ARRAY(&n.to->arena, graph->nvalues, sf_value);
     copy_arguments(&n, graph->top, n.to->top);

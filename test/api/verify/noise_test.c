@@ -105,24 +105,30 @@ static double bits(int64_t i)
     "(tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>\n return %r : tensor<8xf32> }\n"
 #define SUM REDUCE("add", "0.0")
 
+#define ASKED(type, a, b, out)                                                                     \
+    "stablehlo.dot_general " a ", contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT], "  \
+    "algorithm = <lhs_precision_type = " type ", rhs_precision_type = " type                       \
+    ", accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, "                \
+    "num_primitive_operations = 1, allow_imprecise_accumulation = false> : (" b ") -> " out "\n"
 #define DOT_ASKED(type)                                                                            \
     "func.func public @main(%a: tensor<6x32xf32>, %b: tensor<32x5xf32>) -> tensor<6x5xf32>\n"      \
-    "{ %r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0], precision = [DEFAULT, "    \
-    "DEFAULT], algorithm = <lhs_precision_type = " type ", rhs_precision_type = " type             \
-    ", accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, "                \
-    "num_primitive_operations = 1, allow_imprecise_accumulation = false> : (tensor<6x32xf32>, "    \
-    "tensor<32x5xf32>) -> tensor<6x5xf32>\n return %r : tensor<6x5xf32> }\n"
-/* The sum of weights times their gradients, which are a product; or of what else, times the gradients. */
-#define ROW_SUM(terms)                                                                             \
+    "{ %r = " ASKED(type, "%a, %b", "tensor<6x32xf32>, tensor<32x5xf32>",                          \
+                    "tensor<6x5xf32>") "return %r : tensor<6x5xf32> }\n"
+/* The sum of weights times their gradients, which are a product; the weights are of another, which may ask for less. */
+#define ROW_SUM(type)                                                                              \
     "func.func public @main(%a: tensor<6x32xbf16>, %b: tensor<32x5xbf16>) -> tensor<6xf32> {\n"    \
     "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                           \
     "%p = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<6x32xbf16>, "       \
     "tensor<32x5xbf16>) -> tensor<6x5xbf16>\n"                                                     \
     "%g = stablehlo.convert %p : (tensor<6x5xbf16>) -> tensor<6x5xf32>\n"                          \
-    "%w = stablehlo.logistic %g : tensor<6x5xf32>\n%x = stablehlo.multiply %w, " terms             \
-    " : tensor<6x5xf32>\n"                                                                         \
-    "%r = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1] : "          \
-    "(tensor<6x5xf32>, tensor<f32>) -> tensor<6xf32>\n return %r : tensor<6xf32> }\n"
+    "%f = stablehlo.convert %b : (tensor<32x5xbf16>) -> tensor<32x5xf32>\n"                        \
+    "%s = " ASKED(type, "%a, %f", "tensor<6x32xbf16>, tensor<32x5xf32>",                           \
+                  "tensor<6x5xf32>") "%w = stablehlo.logistic %s : tensor<6x5xf32>\n"              \
+                                     "%x = stablehlo.multiply %w, %g : tensor<6x5xf32>\n"          \
+                                     "%r = stablehlo.reduce(%x init: %z) applies stablehlo.add "   \
+                                     "across dimensions = [1] : "                                  \
+                                     "(tensor<6x5xf32>, tensor<f32>) -> tensor<6xf32>\n return "   \
+                                     "%r : tensor<6xf32> }\n"
 
 static const char element_wise[] =
     "func.func public @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {\n"
@@ -156,7 +162,8 @@ static void test_sizes(void **state)
         {"product in 16 bits", DOT("bf16"), waves, 5e-3, 0.2},
         {"product that asks for 16 bits", DOT_ASKED("bf16"), waves, 5e-3, 0.2},
         {"product that asks for tf32", DOT_ASKED("tf32"), waves, 1e-6, 2e-4},
-        {"sum of weights times their gradients", ROW_SUM("%g"), bits, 2e-3, 0.2},
+        {"sum of weights times their gradients", ROW_SUM("bf16"), bits, 2e-3, 0.2},
+        {"such a sum in full", ROW_SUM("f32"), bits, 1e-6, 2e-4},
         {"sum", SUM, waves, 1e-6, 2e-4},
         {"sum of large numbers", SUM, large, 1e-6, 2e-4},
         {"sum of counts", SUM, counts, 0, 0},

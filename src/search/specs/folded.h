@@ -12,7 +12,7 @@
 enum { SF_MOST_SHORT_STEPS = 6 };
 
 /* What folding may be off by, as parts of time and memory. */
-#define SF_FOLD_TIME_ERROR 0.005
+#define SF_FOLD_TIME_ERROR 0.01
 #define SF_FOLD_MEMORY_ERROR 0.1
 
 typedef struct sf_folded {

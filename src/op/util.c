@@ -147,7 +147,8 @@ sf_dtype sf_asked_dtype(const sf_node *node, int operand, sf_dtype has)
         sf_is(node, SF_OP_DOT_GENERAL) ? node->attrs[SF_DOT_ALGORITHM] : NULL;
     const char *at = algorithm ? strstr(algorithm->text, keys[operand]) : NULL;
     sf_dtype asked;
-    if (!at)
+    /* More than one product of parts makes up for their type. */
+    if (!at || !strstr(algorithm->text, "num_primitive_operations = 1,"))
         return has;
     at += strlen(keys[operand]);
     sf_str name = {at, strcspn(at, " ,>")};

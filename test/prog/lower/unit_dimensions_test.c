@@ -103,8 +103,9 @@ static void test_as_the_oracle(void **state)
 
 /* Products of the one and the other type, with a result of the third. */
 static const struct {
-    const char *a, *b, *c, *asked; /* asked: by the algorithm, of both */
-    sf_dtype cpu, cuda;            /* of both operands, as they are multiplied */
+    const char *a, *b, *c,
+        *asked; /* asked: by the algorithm, of both; with a digit before it, in so many products */
+    sf_dtype cpu, cuda; /* of both operands, as they are multiplied */
 } mixed[] = {
     {"f32", "bf16", "f32", NULL, SF_F32, SF_F32},
     {"bf16", "f32", "f32", NULL, SF_F32, SF_F32},
@@ -114,6 +115,7 @@ static const struct {
     {"f32", "bf16", "f32", "bf16", SF_F32, SF_BF16},
     {"f32", "f32", "f32", "bf16", SF_F32, SF_BF16},
     {"f32", "f32", "f32", "f16", SF_F32, SF_F16},
+    {"f32", "f32", "f32", "3bf16", SF_F32, SF_F32},
     {"f32", "f32", "f32", "tf32", SF_F32, SF_F32},
     {"bf16", "bf16", "f32", "f32", SF_BF16, SF_BF16},
 };
@@ -123,12 +125,14 @@ static void test_products_of_two_types(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
         char text[1024], algorithm[400] = "";
-        if (mixed[i].asked)
+        const char *asked = mixed[i].asked;
+        int parts = asked && *asked == '3' ? 3 : 1;
+        if (asked)
             snprintf(algorithm, sizeof algorithm,
                      ", algorithm = <lhs_precision_type = %s, rhs_precision_type = %s, "
                      "accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, "
-                     "num_primitive_operations = 1, allow_imprecise_accumulation = false>",
-                     mixed[i].asked, mixed[i].asked);
+                     "num_primitive_operations = %d, allow_imprecise_accumulation = false>",
+                     asked + (parts > 1), asked + (parts > 1), parts);
         snprintf(text, sizeof text,
                  "func.func public @main(%%x: tensor<4x8x%s>, %%y: tensor<8x6x%s>) -> "
                  "tensor<4x6x%s> {\n%%p = stablehlo.dot_general %%x, %%y, contracting_dims = [1] x "

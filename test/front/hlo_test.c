@@ -8,69 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "front/text_module.h"
-#include "op/op.h"
-
-typedef struct fixture {
-    sf_pool *pool;
-    sf_module *module;
-    sf_diag *diag;
-    sf_status status;
-} fixture;
-
-static fixture read_part(const char *text, size_t length)
-{
-    fixture f = {.pool = sf_pool_new(), .diag = sf_diag_new()};
-    char *copy = sf_alloc(length + 1);
-    memcpy(copy, text, length);
-    f.module = sf_module_new(f.pool);
-    f.status = sf_hlo_read((sf_str){copy, length}, "t.hlo", f.module, f.diag);
-    sf_free(copy);
-    return f;
-}
-
-static fixture read_text(const char *text)
-{
-    return read_part(text, strlen(text));
-}
-
-static fixture read_good(const char *text)
-{
-    fixture f = read_text(text);
-    if (f.status != SF_OK)
-        fail_msg("%s", sf_diag_text(f.diag, 0));
-    assert_int_equal(sf_diag_count(f.diag), 0);
-    assert_non_null(f.module->entry);
-    return f;
-}
-
-static void drop(fixture *f)
-{
-    sf_module_free(f->module);
-    sf_pool_release(f->pool);
-    sf_diag_free(f->diag);
-}
+#define READER sf_hlo_read
+#define FILE_NAME "t.hlo"
+#include "front/read_module.h"
 
 /* The text of one instruction sequence, as the body of an entry computation. */
 #define ENTRY(body) "HloModule m\n\nENTRY e {\n" body "}\n"
 #define ADD                                                                                        \
     "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n"
-
-static const sf_node *node_at(const fixture *f, uint32_t index)
-{
-    const sf_block *block = f->module->entry->block;
-    assert_true(index < block->nnodes);
-    return f->module->graph->nodes[block->nodes[index]];
-}
-
-static const sf_attr *attr_of(const sf_node *node, const char *name)
-{
-    int slot = sf_attr_slot(node->def, sf_str_of(name));
-    if (slot < 0)
-        fail_msg("%s has no slot %s", node->def->name, name);
-    return node->attrs[slot];
-}
 
 static void check_ints(const sf_node *node, const char *name, int count, const int64_t *expected)
 {
@@ -167,7 +112,7 @@ static void test_every_truncation(void **state)
 {
     (void)state;
     for (size_t length = 0; length < sizeof old_style - 2; length++) {
-        fixture f = read_part(old_style, length);
+        fixture f = read_bytes(old_style, length);
         assert_int_not_equal(f.status, SF_OK);
         assert_true(sf_diag_count(f.diag) > 0);
         drop(&f);
@@ -183,7 +128,7 @@ static void test_every_byte_changed(void **state)
         for (size_t k = 0; k < sizeof changes; k++) {
             memcpy(text, old_style, sizeof text);
             text[at] = changes[k];
-            fixture f = read_part(text, sizeof old_style - 1);
+            fixture f = read_bytes(text, sizeof old_style - 1);
             assert_int_equal(f.status == SF_OK, sf_diag_count(f.diag) == 0);
             drop(&f);
         }
@@ -564,7 +509,7 @@ static fixture read_repeated(const char *before, const char *part, int count, co
     for (int i = 0; i < count; i++)
         sf_buf_puts(&buf, part);
     sf_buf_puts(&buf, after);
-    fixture f = read_part(buf.text, buf.length);
+    fixture f = read_bytes(buf.text, buf.length);
     sf_buf_free(&buf);
     return f;
 }
@@ -607,7 +552,7 @@ static void test_long_chain(void **state)
             &buf, "f%d {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f%d\n}\n", i,
             i + 1);
     sf_buf_puts(&buf, "f2000 {\n  ROOT x = f32[] parameter(0)\n}\n");
-    fixture f = read_part(buf.text, buf.length);
+    fixture f = read_bytes(buf.text, buf.length);
     assert_int_equal(f.status, SF_EUNSUPPORTED);
     check_message(&f, 0, "more than 64 computations use each other before they are defined");
     sf_buf_free(&buf);

@@ -1,7 +1,9 @@
 /* The reader of StableHLO text: every kind of mistake gives a message at its place, and no text makes it fail in any other way. */
 #include <stdio.h>
 
-#include "front/read_stablehlo.h"
+#define READER sf_stablehlo_read
+#define FILE_NAME "t.mlir"
+#include "front/read_module.h"
 
 /* Ops for a function whose parameters are %a: tensor<2xf32> and %i: tensor<i32>, on its second line
  * and indented by two; and the first message. */

@@ -2,23 +2,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "front/read_stablehlo.h"
+#define READER sf_stablehlo_read
+#define FILE_NAME "t.mlir"
+#include "front/read_module.h"
 #include "ir/print_graph.h"
 #include "op/op.h"
-
-static const sf_node *node_at(const fixture *f, uint32_t index)
-{
-    const sf_block *block = f->module->entry->block;
-    assert_true(index < block->nnodes);
-    return f->module->graph->nodes[block->nodes[index]];
-}
-
-static const sf_attr *attr_of(const sf_node *node, const char *name)
-{
-    int slot = sf_attr_slot(node->def, sf_str_of(name));
-    assert_true(slot >= 0);
-    return node->attrs[slot];
-}
 
 static void assert_ints(const sf_node *node, const char *name, int count, const int64_t *values)
 {

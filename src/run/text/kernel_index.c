@@ -1,17 +1,19 @@
 /* gather and scatter.
  *
- * A gather has a thread for each element of the result. A scatter combines updates in the order of their index vectors,
- * in every run, without atomic operations. Where windows that begin at different places have no element in common, index
- * vectors are sorted by where they begin, in a stable way, and for each place a thread an element goes through its
- * updates. Otherwise, or where there are few vectors, a thread has an element of the result and goes through all of them.
+ * A gather has a thread for each element of the result. A scatter combines updates in one order in every run, without atomic
+ * operations. Where windows that begin at different places have no element in common, index vectors are sorted by where they
+ * begin, in a stable way. Then threads go through equal parts of that order where the body is associative, so that it does not
+ * matter how many vectors have one place; else one goes through all of a place. Where windows overlap, or there are few vectors, a
+ * thread has an element of the result and goes through all of them.
  */
 #include <inttypes.h>
 
+#include "base/checked.h"
 #include "op/indexing.h"
 #include "op/op.h"
 #include "op/slots.h"
+#include "run/text/key_sort.h"
 #include "run/text/library_kernel.h"
-#include "run/text/merge_sort.h"
 
 enum { FEW_VECTORS = 16 };
 
@@ -43,6 +45,16 @@ static void put_starts(sf_calling *c, const sf_indexing *ix, int indices)
     }
 }
 
+/* Elements of a window that lie beside each other, in the operand and in the result; else 1. */
+static int64_t beside_each_other(const sf_op *op, const sf_indexing *ix)
+{
+    const sf_type *operand = op->in[0], *type = op->out[0];
+    int last = operand->rank - 1;
+    if (last < 0 || ix->window_of[last] != type->rank - 1 || ix->start_of[last] >= 0)
+        return 1;
+    return sf_gcd(operand->dims[last], type->dims[type->rank - 1]);
+}
+
 bool sf_call_gather(sf_calling *c)
 {
     const sf_op *op = c->op;
@@ -50,14 +62,22 @@ bool sf_call_gather(sf_calling *c)
     sf_indexing ix = sf_indexing_get(op, operand, op->in[1]);
     sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
     int width = sf_dtype_get(type->dtype)->bytes;
+    int64_t from[SF_MAX_RANK], to[SF_MAX_RANK], n = 1;
+    if (operand->count > 0)
+        n = sf_call_moved_together(c, 0, beside_each_other(op, &ix), 16);
+    for (int d = 0; d < operand->rank; d++)
+        from[d] = operand->dims[d] / (d == operand->rank - 1 ? n : 1);
+    for (int d = 0; d < type->rank; d++)
+        to[d] = type->dims[d] / (d == type->rank - 1 ? n : 1);
+    width *= (int)n;
     sf_write_views(c->w, c->inst);
-    sf_call_begin(c, type->count);
+    sf_call_begin(c, type->count / n);
     if (operand->count == 0) {
         SF_PUT(c, "AT(moved_%d, p2, at) = 0;\n", width);
         sf_call_end(c, type->count);
         return true;
     }
-    sf_put_index(c, "w", "at", type->rank, type->dims);
+    sf_put_index(c, "w", "at", type->rank, to);
     put_starts(c, &ix, 1);
     for (int d = 0; d < operand->rank; d++) {
         int64_t last = operand->dims[d] - sizes.at[d];
@@ -68,9 +88,9 @@ bool sf_call_gather(sf_calling *c)
             SF_PUT(c, "s%d += w%d;\n", d, ix.window_of[d]);
     }
     SF_PUT(c, "AT(moved_%d, p2, at) = AT(const moved_%d, p0, ", width, width);
-    sf_put_flat(c, "s", operand->rank, operand->dims);
+    sf_put_flat(c, "s", operand->rank, from);
     SF_PUT(c, ");\n");
-    sf_call_end(c, type->count);
+    sf_call_end(c, type->count / n);
     return true;
 }
 
@@ -220,102 +240,295 @@ static void write_by_element(sf_calling *c, const updates *u)
     sf_call_end(c, type->count);
 }
 
-/* Keys: where the window of each vector begins in the operand, or one past all where it does not fit. */
-static void write_keys(sf_calling *c, const updates *u, int64_t keys)
+/* Vectors sorted by where their windows begin. The places where they may are counted, along dims that vectors index and those of
+ * batches: `dims` of the operand, of so many places each. */
+typedef struct places {
+    int n, dims[SF_MAX_RANK];
+    int64_t sizes[SF_MAX_RANK], count; /* one past the last is for windows that do not fit */
+    int64_t sorted; /* in scratch memory: keys and numbers (run/text/key_sort.h) */
+} places;
+
+static places places_of(const sf_op *op, const updates *u)
 {
-    const sf_type *type = c->op->in[0];
+    places p = {.count = 1};
+    for (int d = 0; d < u->ix.operand_rank; d++) {
+        if (u->ix.batch_of[d] < 0 && u->ix.start_of[d] < 0)
+            continue;
+        p.dims[p.n] = d;
+        p.sizes[p.n] = op->in[0]->dims[d] - window_size(op, u, d) + 1;
+        p.count *= p.sizes[p.n++];
+    }
+    return p;
+}
+
+static void sort_vectors(sf_calling *c, const updates *u, places *p)
+{
+    int64_t elements = sf_write_scratch(c->w, u->vectors * 8);
     sf_write_views(c->w, c->inst);
-    int key = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = keys});
+    int key = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = elements});
     sf_call_begin(c, u->vectors);
     put_vector(c, u, "at", NULL);
     put_starts(c, &u->ix, u->n);
     put_fits(c, u);
-    SF_PUT(c, "AT(s64, p%d, at) = fits ? (s64)(", key);
-    sf_put_flat(c, "s", type->rank, type->dims);
-    SF_PUT(c, ") : %" PRId64 "ll;\n", type->count);
+    SF_PUT(c, "u64 place = 0;\n");
+    for (int i = 0; i < p->n; i++)
+        SF_PUT(c, "place = place * %" PRId64 "ull + (u64)s%d;\n", p->sizes[i], p->dims[i]);
+    SF_PUT(c, "AT(u64, p%d, at) = (fits ? place : %" PRId64 "ull) << %d | (u64)at;\n", key,
+           p->count, SF_KEY_SHIFT);
     sf_call_end(c, u->vectors);
+    p->sorted = sf_key_sort(c, u->vectors, p->count + 1, elements);
 }
 
-/* The first of the vectors with a key goes through all of them, with a thread for each element of the window. */
-static void write_runs(sf_calling *c, const updates *u, int64_t keys, int64_t order)
+/* Names for what is sorted: the vector at place `i` in the order, and where its window begins, NONE where it does not fit. */
+static void put_sorted(sf_calling *c, const places *p, int param)
 {
-    const sf_type *type = c->op->in[0], *update = c->op->in[u->n + 1];
-    sf_write_views(c->w, c->inst);
-    int key = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = keys});
-    int sorted = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = order});
-    const char *index = c->index;
-    sf_call_begin(c, u->vectors * u->window);
-    SF_PUT(c, "#define KEY(i) AT(const s64, p%d, AT(const s32, p%d, i))\n", key, sorted);
-    SF_PUT(c, "%s first = at / (%s)%" PRId64 ", part = at %% (%s)%" PRId64 ";\n(void)part;\n",
-           index, index, u->window, index, u->window);
-    SF_PUT(c, "s64 place = KEY(first);\n");
-    SF_PUT(c, "if (place == %" PRId64 "ll || (first > 0 && KEY(first - 1) == place)) continue;\n",
-           type->count);
-    sf_put_captured(c, "t");
-    /* The element of the operand: where the window begins, and where this is in it. */
-    sf_put_index(c, "x", "part", u->nwindow, u->along_dims);
-    SF_PUT(c, "s64 to = place");
+    SF_PUT(c,
+           "#define VECTOR(i) ((s64)(AT(const u64, p%d, i) & %" PRId64 "))\n"
+           "#define PLACE(i) ((s64)(AT(const u64, p%d, i) >> %d))\nconst s64 NONE = %" PRId64
+           "; (void)NONE;\n",
+           param, ((int64_t)1 << SF_KEY_SHIFT) - 1, param, SF_KEY_SHIFT, p->count);
+}
+
+static void end_sorted(sf_calling *c)
+{
+    SF_PUT(c, "#undef VECTOR\n#undef PLACE\n");
+}
+
+/* Declares `to`, the element of the operand that is element `part` of the window that begins at `place`. Its index in the window
+ * is x0, x1, ... */
+static void put_target(sf_calling *c, const updates *u, const places *p)
+{
+    const sf_type *type = c->op->in[0];
     int64_t stride = 1, strides[SF_MAX_RANK];
     for (int d = type->rank - 1; d >= 0; d--) {
         strides[d] = stride;
         stride *= type->dims[d];
     }
+    SF_PUT(c, "s64 to = 0, rest = place;\n");
+    for (int i = p->n - 1; i >= 0; i--)
+        SF_PUT(c, "to += rest %% %" PRId64 " * %" PRId64 "; rest /= %" PRId64 ";\n", p->sizes[i],
+               strides[p->dims[i]], p->sizes[i]);
     for (int i = 0; i < u->nwindow; i++)
         for (int d = 0; d < type->rank; d++)
             if (u->ix.window_of[d] == u->along[i])
-                SF_PUT(c, " + (s64)x%d * %" PRId64, i, strides[d]);
-    SF_PUT(c, ";\n");
-    put_accumulators(c, u, true, "to");
-    /* Its end is known before the loop, so that loads that are far apart in memory are in flight at
-     * the same time. Most are short: steps become longer until one is beyond it. */
-    SF_PUT(c, "%s count = (%s)%" PRId64 ", end = first + 1, past = end, step = 1;\n", index, index,
-           u->vectors);
-    SF_PUT(c, "while (past < count && KEY(past) == place) { end = past + 1; past += step; "
-              "step *= 2; }\npast = past < count ? past : count;\n");
-    SF_PUT(c, "while (end < past) {\n%s half = end + (past - end) / 2;\n", index);
-    SF_PUT(c, "if (KEY(half) == place) end = half + 1; else past = half;\n}\n");
-    SF_PUT(c, "UNROLL_SOME for (%s n = first; n < end; n++) {\n", index);
+                SF_PUT(c, "to += (s64)x%d * %" PRId64 ";\n", i, strides[d]);
+}
+
+/* Declares `from`, the element of the updates at x0, x1, ... in the window of the vector at place `n` in the order. */
+static void put_source(sf_calling *c, const updates *u)
+{
+    const sf_type *update = c->op->in[u->n + 1];
     for (int i = 0; i < u->nwindow; i++)
-        SF_PUT(c, "%s w%d = x%d;\n", index, u->along[i], i);
-    char vector[32];
-    snprintf(vector, sizeof vector, "AT(const s32, p%d, n)", sorted);
-    sf_put_index(c, "v", vector, u->npoint, u->point_dims);
+        SF_PUT(c, "%s w%d = x%d;\n", c->index, u->along[i], i);
+    sf_put_index(c, "v", "VECTOR(n)", u->npoint, u->point_dims);
     for (int i = 0; i < u->npoint; i++)
-        SF_PUT(c, "%s w%d = v%d;\n", index, u->point[i], i);
+        SF_PUT(c, "%s w%d = v%d;\n", c->index, u->point[i], i);
     SF_PUT(c, "s64 from = ");
     sf_put_flat(c, "w", update->rank, update->dims);
     SF_PUT(c, ";\n");
+}
+
+/* Threads for the elements of windows of so many vectors, or parts of them: `first` and `part`. */
+static void begin_windows(sf_calling *c, const updates *u, int64_t count)
+{
+    sf_call_begin(c, count * u->window);
+    SF_PUT(c,
+           "s64 first = (s64)at / %" PRId64 ";\n%s part = (%s)((s64)at %% %" PRId64
+           ");\n(void)part;\n",
+           u->window, c->index, c->index, u->window);
+    sf_put_captured(c, "t");
+    sf_put_index(c, "x", "part", u->nwindow, u->along_dims);
+}
+
+/* Any body: the first of the vectors with a place goes through all of them. */
+static void write_in_order(sf_calling *c, const updates *u, const places *p)
+{
+    sf_write_views(c->w, c->inst);
+    int sorted = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = p->sorted});
+    begin_windows(c, u, u->vectors);
+    put_sorted(c, p, sorted);
+    SF_PUT(c, "s64 place = PLACE(first);\n"
+              "if (place == NONE || (first > 0 && PLACE(first - 1) == place)) continue;\n");
+    put_target(c, u, p);
+    put_accumulators(c, u, true, "to");
+    SF_PUT(c, "for (s64 n = first; n < %" PRId64 " && PLACE(n) == place; n++) {\n", u->vectors);
+    put_source(c, u);
     put_body(c, u, "from");
     SF_PUT(c, "}\n");
     put_accumulators(c, u, false, "to");
-    SF_PUT(c, "#undef KEY\n");
+    end_sorted(c);
     sf_call_end(c, u->vectors * u->window);
 }
 
-static void put_less_key(sf_calling *c, const char *a, const char *b, const char *result,
-                         const void *context)
+/* A sum of updates that wait for more at the same place, and where that is. The first level has the updates themselves; the next has
+ * what was left over where parts of the order end in the midst of a place: two sums for each part. */
+typedef struct level {
+    int64_t count;
+    bool is_first;
+    /* In scratch memory. Twice a place, and one more where there is no sum, in the midst of a place; of the first level, the order. */
+    int64_t places, sums;
+} level;
+
+/* NAME = body(NAME, `with`), a word of its kind. */
+static void put_combined(sf_calling *c, const char *name, const char *with)
 {
-    (void)context;
-    SF_PUT(c, "int %s = AT(const s64, p2, %s) < AT(const s64, p2, %s);\n", result, a, b);
+    SF_PUT(c, "%s = ", name);
+    sf_put_monoid(c->out, (sf_monoid)c->op->attrs[SF_SCATTER_BODY]->integer, c->op->in[0]->dtype,
+                  name, with);
+    SF_PUT(c, ";\n");
+}
+
+/* The result at `place` is combined with `sum`. */
+static void put_result(sf_calling *c, const updates *u, const places *p)
+{
+    const char *type = sf_type_name(c->op->in[0]->dtype);
+    SF_PUT(c, "{\n");
+    put_target(c, u, p);
+    SF_PUT(c, "%s all = WLOAD(%s, p%u, to);\n", sf_word_type(c->op->in[0]->dtype), type,
+           c->inst->nin);
+    put_combined(c, "all", "sum");
+    SF_PUT(c, "WSTORE(%s, p%u, to, all);\n}\n", type, c->inst->nin);
+}
+
+/* Loads some at once: where they are, their words and whether they have none. So loads that are far apart in memory are in flight at
+ * the same time. */
+static void put_loads(sf_calling *c, const updates *u, const level *l, int at, int sums)
+{
+    const char *type = sf_type_name(c->op->in[0]->dtype);
+    SF_PUT(c,
+           "UNROLL for (int j = 0; j < BATCH; j++) {\ns64 n = some + j;\nif (n >= end) break;\n");
+    SF_PUT(c, "next[j] = PLACE(n);\n");
+    if (l->is_first) {
+        put_source(c, u);
+        SF_PUT(c, "bare[j] = 0;\nadded[j] = WLOAD(%s, p%d, from);\n}\n", type, u->n + 1);
+    } else {
+        SF_PUT(c, "bare[j] = (int)(AT(const s64, p%d, n) & 1);\n", at);
+        SF_PUT(c, "added[j] = WLOAD(%s, p%d, n * %" PRId64 " + part);\n}\n", type, sums, u->window);
+    }
+}
+
+/* A thread goes through a part of the order and adds up what is at the same place. What it has of a place that begins in an earlier
+ * part, or goes on in the next, is for the next level. */
+static void write_level(sf_calling *c, const updates *u, const places *p, const level *l,
+                        int64_t size, level *next)
+{
+    int64_t parts = (l->count + size - 1) / size;
+    const char *type = sf_type_name(c->op->in[0]->dtype), *word = sf_word_type(c->op->in[0]->dtype);
+    bool is_last = parts == 1;
+    *next = (level){.count = 2 * parts};
+    if (!is_last) {
+        next->places = sf_write_scratch(c->w, next->count * 8);
+        next->sums = sf_write_scratch(c->w, next->count * u->window * sf_call_width(c->op->in[0]));
+    }
+    sf_write_views(c->w, c->inst);
+    sf_param scratch = {.kind = SF_PARAM_SCRATCH};
+    scratch.value = l->places;
+    int at = sf_write_param(c->w, scratch), sums = -1, to = -1, to_sums = -1;
+    if (!l->is_first) {
+        scratch.value = l->sums;
+        sums = sf_write_param(c->w, scratch);
+    }
+    if (!is_last) {
+        scratch.value = next->places;
+        to = sf_write_param(c->w, scratch);
+        scratch.value = next->sums;
+        to_sums = sf_write_param(c->w, scratch);
+    }
+    begin_windows(c, u, parts);
+    if (l->is_first)
+        put_sorted(c, p, at);
+    else
+        SF_PUT(c, "#define PLACE(i) (AT(const s64, p%d, i) >> 1)\nconst s64 NONE = %" PRId64 ";\n",
+               at, p->count);
+    SF_PUT(c,
+           "enum { BATCH = 4 };\ns64 begin = first * %" PRId64 ", end = begin + %" PRId64
+           "; end = end < %" PRId64 " ? end : %" PRId64 ";\n",
+           size, size, l->count, l->count);
+    SF_PUT(c,
+           "s64 earlier = begin > 0 ? PLACE(begin - 1) : NONE, later = end < %" PRId64
+           " ? PLACE(end) : NONE;\n",
+           l->count);
+    SF_PUT(c, "s64 place = NONE, head = -1, tail = -1;\nint is_head = 1, has = 0;\n%s sum;\n",
+           word);
+    SF_PUT(c,
+           "for (s64 some = begin; some <= end; some += BATCH) {\ns64 next[BATCH];\n"
+           "int bare[BATCH];\n%s added[BATCH];\n",
+           word);
+    put_loads(c, u, l, at, sums);
+    SF_PUT(c, "UNROLL for (int j = 0; j < BATCH; j++) {\nif (some + j > end) break;\n"
+              "int is_end = some + j == end;\nif (!is_end && next[j] == place) {\n"
+              "if (bare[j]) continue;\nif (has) {\n");
+    put_combined(c, "sum", "added[j]");
+    SF_PUT(c, "} else { sum = added[j]; has = 1; }\ncontinue;\n}\n");
+    SF_PUT(c, "if (place != NONE) {\nint goes_on = is_end && place == later;\n");
+    if (is_last)
+        SF_PUT(c,
+               "(void)goes_on; (void)head; (void)tail; (void)is_head; (void)earlier;\nif (has) ");
+    else
+        SF_PUT(c,
+               "if (is_head && place == earlier) {\nhead = place * 2 + !has;\nif (goes_on) tail = "
+               "place * 2 + 1;\nif (has) WSTORE(%s, p%d, 2 * first * %" PRId64
+               " + part, sum);\n} else if (goes_on) {\ntail = place * 2 + !has;\nif (has) "
+               "WSTORE(%s, p%d, "
+               "(2 * first + 1) * %" PRId64 " + part, sum);\n} else if (has) ",
+               type, to_sums, u->window, type, to_sums, u->window);
+    put_result(c, u, p);
+    SF_PUT(c, "is_head = 0;\n}\nif (is_end) break;\nplace = next[j];\nhas = !bare[j];\n"
+              "sum = added[j];\nis_head = is_head && some + j == begin;\n}\n}\n");
+    if (!is_last)
+        SF_PUT(c,
+               "if (part == 0) {\nAT(s64, p%d, 2 * first) = head < 0 ? NONE * 2 : head;\n"
+               "AT(s64, p%d, 2 * first + 1) = tail < 0 ? NONE * 2 : tail;\n}\n",
+               to, to);
+    if (l->is_first)
+        end_sorted(c);
+    else
+        SF_PUT(c, "#undef PLACE\n");
+    sf_call_end(c, parts * u->window);
+}
+
+/* So many vectors a part that there are threads enough. */
+static int64_t size_of_parts(const updates *u)
+{
+    enum { LEAST = 16, MOST = 256, THREADS = 1 << 18 };
+    int64_t size = u->vectors * u->window / THREADS;
+    return size < LEAST ? LEAST : size > MOST ? MOST : size;
+}
+
+/* A body that is associative. */
+static void write_by_parts(sf_calling *c, const updates *u, const places *p)
+{
+    enum { LATER = 32 };
+    level now = {.count = u->vectors, .is_first = true, .places = p->sorted}, next;
+    int64_t size = size_of_parts(u);
+    for (bool more = true; more; now = next, size = LATER) {
+        more = now.count > size;
+        write_level(c, u, p, &now, size, &next);
+    }
+}
+
+static bool is_associative(const sf_op *op)
+{
+    return op->attrs[SF_SCATTER_BODY] &&
+           (sf_monoid)op->attrs[SF_SCATTER_BODY]->integer != SF_MONOID_NONE;
 }
 
 bool sf_call_scatter(sf_calling *c)
 {
     updates u = updates_of(c->op);
+    places p = places_of(c->op, &u);
     if (u.n > 16)
         return false;
     for (int i = 0; i < u.n; i++)
         sf_call_copy_first(c, (uint32_t)i);
     if (c->op->in[0]->count == 0 || c->op->in[u.n + 1]->count == 0)
         return true;
-    if (u.vectors <= FEW_VECTORS || !windows_are_apart(c->op, &u) || u.vectors > INT32_MAX) {
+    if (u.vectors <= FEW_VECTORS || !windows_are_apart(c->op, &u) || u.vectors > INT32_MAX ||
+        p.count >= (int64_t)1 << SF_MOST_KEY_BITS) {
         write_by_element(c, &u);
         return true;
     }
-    int64_t keys = sf_write_scratch(c->w, u.vectors * 8);
-    write_keys(c, &u, keys);
-    sf_param key = {.kind = SF_PARAM_SCRATCH, .value = keys};
-    int64_t order = sf_merge_sort(c, 1, u.vectors, 1, &key, put_less_key, NULL);
-    write_runs(c, &u, keys, order);
+    sort_vectors(c, &u, &p);
+    (is_associative(c->op) ? write_by_parts : write_in_order)(c, &u, &p);
     return true;
 }

@@ -87,11 +87,9 @@ static bool write_iota(sf_calling *c)
     return true;
 }
 
-/* How many elements a thread moves at once, from operand `from`: all that stays beside each other comes in multiples of `run`. */
-static int moved_together(const sf_calling *c, int from, int64_t run)
+int sf_call_moved_together(const sf_calling *c, int from, int64_t run, int bytes)
 {
-    enum { BYTES = 8 };
-    int64_t together = BYTES / sf_call_width(c->op->out[0]);
+    int64_t together = bytes / sf_call_width(c->op->out[0]);
     while (together > 1 && (run % together != 0 || c->inst->in[from].offset % together != 0 ||
                             c->inst->out[0].offset % together != 0))
         together /= 2;
@@ -110,7 +108,7 @@ static bool write_concatenate(sf_calling *c)
         int64_t own = op->in[i]->dims[dim] * inner;
         if (op->in[i]->count == 0)
             continue;
-        int n = moved_together(c, i, sf_gcd(sf_gcd(own, row), before));
+        int n = sf_call_moved_together(c, i, sf_gcd(sf_gcd(own, row), before), 8);
         sf_write_param(c->w, (sf_param){.kind = SF_PARAM_IN, .index = (uint32_t)i});
         sf_write_param(c->w, (sf_param){.kind = SF_PARAM_OUT});
         sf_call_begin(c, op->in[i]->count / n);
@@ -146,7 +144,7 @@ static bool write_pad(sf_calling *c)
     const sf_op *op = c->op;
     const sf_type *in = op->in[0], *type = op->out[0];
     int64_t before[SF_MAX_RANK], after[SF_MAX_RANK];
-    int width = sf_call_width(type), n = moved_together(c, 0, whole_at_end(op)),
+    int width = sf_call_width(type), n = sf_call_moved_together(c, 0, whole_at_end(op), 8),
         last = type->rank - 1;
     for (int d = 0; d <= last; d++) {
         before[d] = in->dims[d] / (d == last ? n : 1);

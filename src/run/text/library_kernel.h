@@ -41,6 +41,10 @@ void sf_put_captured(sf_calling *c, const char *prefix);
 /* Copies operand `index` to result `index`, unless they share memory. */
 void sf_call_copy_first(sf_calling *c, uint32_t index);
 
+/* How many elements a thread moves at once, in so many bytes at most, from operand `from` to the result: all that stays beside each
+ * other comes in multiples of `run`. */
+int sf_call_moved_together(const sf_calling *c, int from, int64_t run, int bytes);
+
 /* The kernels of the families. */
 typedef bool sf_call_write(sf_calling *c);
 sf_call_write sf_call_gather, sf_call_scatter, sf_call_reduce, sf_call_window,

@@ -490,6 +490,48 @@ static void test_loops(void **state)
     }
 }
 
+/* Updates of windows that begin in an order of their own, some of them outside, at sizes below, at and above those of parts and
+ * chunks: bodies that add up, that take the last, and whose order matters. */
+static const char scatters[] =
+    "func.func public @main(%%x: tensor<%dx%dxf32>, %%u: tensor<%dx%dxf32>) -> tensor<%dx%dxf32> "
+    "{\n"
+    "%%i = stablehlo.iota dim = 0 : tensor<%dx1xi32>\n"
+    "%%p = stablehlo.constant dense<7919> : tensor<%dx1xi32>\n"
+    "%%q = stablehlo.constant dense<%d> : tensor<%dx1xi32>\n"
+    "%%o = stablehlo.constant dense<1> : tensor<%dx1xi32>\n"
+    "%%m = stablehlo.multiply %%i, %%p : tensor<%dx1xi32>\n"
+    "%%r = stablehlo.remainder %%m, %%q : tensor<%dx1xi32>\n"
+    "%%s = stablehlo.subtract %%r, %%o : tensor<%dx1xi32>\n"
+    "%%y = \"stablehlo.scatter\"(%%x, %%s, %%u) <{indices_are_sorted = false, "
+    "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims "
+    "= [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> "
+    "({\n^bb0(%%a: tensor<f32>, %%b: tensor<f32>):\n%s"
+    "stablehlo.return %%c : tensor<f32>\n}) : (tensor<%dx%dxf32>, tensor<%dx1xi32>, "
+    "tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
+    "return %%y : tensor<%dx%dxf32>\n}\n";
+
+static void test_scatters(void **state)
+{
+    (void)state;
+    static const struct {
+        int vectors, places, window;
+    } sizes[] = {{17, 3, 2},     {2000, 5, 3},   {16385, 1, 1},
+                 {40000, 5, 12}, {300, 9000, 1}, {70000, 300, 2}};
+    static const char *const bodies[] = {"%c = stablehlo.add %a, %b : tensor<f32>\n",
+                                         "%c = stablehlo.maximum %b, %b : tensor<f32>\n",
+                                         "%h = stablehlo.constant dense<0.5> : tensor<f32>\n"
+                                         "%d = stablehlo.multiply %a, %h : tensor<f32>\n"
+                                         "%c = stablehlo.subtract %b, %d : tensor<f32>\n"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
+            int n = sizes[i].vectors, p = sizes[i].places, w = sizes[i].window;
+            static char text[4096];
+            snprintf(text, sizeof text, scatters, p, w, n, w, p, w, n, n, p + 2, n, n, n, n, n,
+                     bodies[b], p, w, n, n, w, p, w, p, w);
+            check_text(text, NULL);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -497,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_every_op),
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_scatters),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

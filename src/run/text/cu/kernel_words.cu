@@ -151,7 +151,9 @@ typedef u8 moved_1;
 typedef u16 moved_2;
 typedef u32 moved_4;
 typedef u64 moved_8;
-typedef raw_c128 moved_16;
+typedef struct ALIGNED(16) {
+    u64 first, second;
+} moved_16;
 
 /* Reals */
 

@@ -145,40 +145,106 @@ static void turn_one(lowering *l, const sf_node *node, const groups g[2], sf_vie
         in[which] = transposed_of(l, node, which, &g[which]);
 }
 
-/* The product in the order in which the one transpose that reads it wants it; false where there is none, or
- * no matrix library writes so: rows or columns have to lie side by side. */
+/* The transpose that alone reads the value; or NULL. */
+static const sf_node *only_transpose(const lowering *l, sf_value value)
+{
+    uint32_t reader = l->readers[value];
+    return reader < SEVERAL && sf_is(l->graph->nodes[reader], SF_OP_TRANSPOSE)
+               ? l->graph->nodes[reader]
+               : NULL;
+}
+
+/* Whether elements that the transpose puts side by side are those along the last of the rows. */
+static bool puts_rows_last(const sf_type *type, const sf_attr *order, int nbatch, int rows_end)
+{
+    int last_row = rows_end - 1, last = type->rank - 1;
+    while (last_row > nbatch && type->dims[last_row] == 1)
+        last_row--;
+    while (last > 0 && type->dims[order->ints[last]] == 1)
+        last--;
+    return last_row >= nbatch && order->ints[last] == last_row;
+}
+
+/* Rows and columns change places in memory. */
+static void swap_rows(int nbatch, int rows_end, sf_view *out)
+{
+    int64_t stride = 1;
+    for (int d = rows_end - 1; d >= nbatch; d--) {
+        out->strides[d] = stride;
+        stride *= out->dims[d];
+    }
+    for (int d = out->rank - 1; d >= rows_end; d--) {
+        out->strides[d] = stride;
+        stride *= out->dims[d];
+    }
+}
+
+/* The product in the order in which the one transpose that reads it wants it, or, where no matrix library writes so, as rows and
+ * columns have to lie side by side, with those columns last that this puts side by side; false where it stays as it is. */
 static bool lay_transposed(const lowering *l, const sf_node *node, int nrows, sf_dot *dot,
                            sf_view *out)
 {
-    uint32_t reader = l->readers[node->result];
-    if (reader >= SEVERAL || !sf_is(l->graph->nodes[reader], SF_OP_TRANSPOSE) || dot->m == 1 ||
-        dot->n == 1)
+    const sf_node *transpose = only_transpose(l, node->result);
+    if (!transpose || dot->m == 1 || dot->n == 1)
         return false;
-    const sf_node *transpose = l->graph->nodes[reader];
     const sf_attr *order = transpose->attrs[SF_TRANSPOSE_PERMUTATION];
+    const sf_type *type = sf_type_of(l->graph, node->result);
     sf_view wanted = sf_view_whole(SF_NONE, sf_type_of(l->graph, transpose->result));
     int64_t dims[SF_MAX_RANK], row, column;
     int nbatch = dot->nbatch, rows_end = nbatch + nrows;
-    *out = sf_view_whole(SF_NONE, sf_type_of(l->graph, node->result));
+    *out = sf_view_whole(SF_NONE, type);
     for (int i = 0; i < out->rank; i++) {
         out->strides[order->ints[i]] = wanted.strides[i];
         dims[i] = i;
     }
     if (!one_stride(out, nrows, dims + nbatch, &row) ||
         !one_stride(out, out->rank - rows_end, dims + rows_end, &column) ||
-        (row != 1 && column != 1))
-        return false;
+        (row != 1 && column != 1)) {
+        if (!puts_rows_last(type, order, nbatch, rows_end))
+            return false;
+        *out = sf_view_whole(SF_NONE, type);
+        swap_rows(nbatch, rows_end, out);
+        row = 1;
+        column = dot->m;
+    }
     dot->c_row = row;
     dot->c_column = column;
     memcpy(dot->c_batch, out->strides, (size_t)nbatch * sizeof *dot->c_batch);
     return true;
 }
 
+/* The order of summed dimensions is free. One in which the larger factor need not be copied. */
+static void order_sums(lowering *l, const sf_node *node, groups g[2])
+{
+    const sf_view *views[2] = {view_of(l, node->operands[0]), view_of(l, node->operands[1])};
+    int larger = sf_view_count(views[0]) < sf_view_count(views[1]), count = g[0].sum.count;
+    int64_t *orders[2], stride;
+    if (one_stride(views[larger], count, g[larger].sum.at, &stride))
+        return;
+    for (int i = 0; i < 2; i++)
+        orders[i] = sf_arena_copy(&l->scratch, g[i].sum.at, (size_t)count * sizeof *orders[i]);
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && views[larger]->strides[orders[larger][k - 1]] <
+                                     views[larger]->strides[orders[larger][k]];
+             k--)
+            for (int side = 0; side < 2; side++) {
+                int64_t moved = orders[side][k];
+                orders[side][k] = orders[side][k - 1];
+                orders[side][k - 1] = moved;
+            }
+    if (!one_stride(views[larger], count, orders[larger], &stride))
+        return;
+    for (int i = 0; i < 2; i++)
+        g[i].sum.at = orders[i];
+}
+
 void lower_dot(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
     sf_op op = op_of(l, node);
-    groups g[2] = {group_dims(&op, 0), group_dims(&op, 1)}, a = g[0], b = g[1];
+    groups g[2] = {group_dims(&op, 0), group_dims(&op, 1)};
+    order_sums(l, node, g);
+    groups a = g[0], b = g[1];
     sf_view *in = SF_ARRAY(&p->arena, 2, sf_view);
     for (int i = 0; i < 2; i++)
         in[i] = matrix_of(l, node, i, &g[i]);

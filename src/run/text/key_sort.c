@@ -75,7 +75,8 @@ static void write_digit(sf_calling *c, int64_t count, int shift, int bits, int64
            digits, numbers, chunks);
     SF_PUT(c, "UNROLL_SOME for (s64 i = begin; i < end; i++) {\n");
     SF_PUT(c, "u64 it = AT(const u64, p%d, i);\n", elements);
-    SF_PUT(c, "AT(u64, p%d, next[it >> %d & %d]++) = it;\n}\n", sorted, shift, digits - 1);
+    SF_PUT(c, "s32 to = next[it >> %d & %d]++;\nAT(u64, p%d, to) = it;\n}\n", shift, digits - 1,
+           sorted);
     sf_call_end(c, chunks);
 }
 

@@ -125,6 +125,23 @@ static bool holds(sf_str text, const char *word)
     return memmem(text.at, text.length, word, strlen(word)) != NULL;
 }
 
+/* The name of the op of a line, "%0 = \"torch.add\"(...", and what follows it; empty where the line is none: names and texts in it, such
+ * as locations, may say anything. */
+static sf_str op_of_line(sf_str line)
+{
+    size_t at = 0;
+    while (at < line.length && (line.at[at] == ' ' || line.at[at] == '\t'))
+        at++;
+    const char *is =
+        at < line.length && line.at[at] == '%' ? memchr(line.at + at, '=', line.length - at) : NULL;
+    if (!is || memchr(line.at, '"', (size_t)(is - line.at)))
+        return (sf_str){line.at, 0};
+    at = (size_t)(is + 1 - line.at);
+    while (at < line.length && (line.at[at] == ' ' || line.at[at] == '"'))
+        at++;
+    return (sf_str){line.at + at, line.length - at};
+}
+
 /* MLIR in which no op is of StableHLO: the first of these dialects that it has. */
 static const char *other_dialect(sf_str text)
 {
@@ -132,17 +149,19 @@ static const char *other_dialect(sf_str text)
         "mhlo.",  "torch.",  "tosa.",   "linalg.", "tf.",     "tfl.",  "onnx.", "ttir.", "tt.",
         "arith.", "tensor.", "affine.", "scf.",    "memref.", "llvm.", "gpu.",  "vhlo.",
     };
+    const char *found = NULL;
     if (holds(text, "stablehlo.") || holds(text, "chlo.") || holds(text, "HloModule"))
         return NULL;
-    for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
-        char plain[16],
-            quoted[16]; /* ops alone: attributes are of such dialects in StableHLO, too */
-        snprintf(plain, sizeof plain, "= %s", dialects[i]);
-        snprintf(quoted, sizeof quoted, "= \"%s", dialects[i]);
-        if (holds(text, plain) || holds(text, quoted))
-            return dialects[i];
+    for (size_t at = 0; at < text.length && !found;) {
+        const char *end = memchr(text.at + at, '\n', text.length - at);
+        size_t length = end ? (size_t)(end - text.at) - at : text.length - at;
+        sf_str op = op_of_line((sf_str){text.at + at, length});
+        for (size_t i = 0; i < sizeof dialects / sizeof *dialects && op.length > 0 && !found; i++)
+            if (sf_str_starts(op, dialects[i]))
+                found = dialects[i];
+        at += length + 1;
     }
-    return NULL;
+    return found;
 }
 
 static sf_status refuse_text(const char *what, const char *advice, sf_loc loc, sf_diag *diag)

@@ -524,6 +524,21 @@ static void test_what_is_no_text(void **state)
     }
 }
 
+/* Names and locations may say what would be an op of another dialect. */
+static void test_names_like_ops(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "func.func public @main(%a: tensor<f32> loc(\"= onnx.x\")) -> tensor<f32> {\n"
+        "return %a : tensor<f32> loc(\"%1 = tosa.abs\")\n}\n";
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    if (sf_load_text(text, sizeof text - 1, "t", NULL, diag, &graph) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_graph_free(graph);
+    sf_diag_free(diag);
+}
+
 /* Rows in groups of sizes that an argument has, each with a matrix of its own; `masked`: rows of other groups are zero. */
 static void test_dense_groups(void **state)
 {
@@ -612,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_argument_names),
         cmocka_unit_test(test_what_is_no_text),
         cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_names_like_ops),
         cmocka_unit_test(test_dense_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

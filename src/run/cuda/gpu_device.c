@@ -13,6 +13,7 @@
 #include "run/cuda/cudnn.h"
 #include "run/cuda/nvrtc.h"
 #include "run/cuda/streams.h"
+#include "run/text/padded_product.h"
 
 enum {
     COMPUTE_MAJOR = 75, /* attributes of a device */
@@ -287,6 +288,7 @@ typedef struct product_plan {
     sf_cudnn_plan *cudnn;
     sf_inst inst; /* a convolution as the product that it is */
     sf_convolve convolve;
+    sf_padded padded; /* a product as the library has it */
 } product_plan;
 
 static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
@@ -306,6 +308,18 @@ static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
     p->cudnn = sf_cudnn_plan_new(&g->cudnn, c, g->device.tf32 && !c->exact);
 }
 
+static void plan_dot(gpu *g, const sf_inst *inst, product_plan *p, bool *is_whole)
+{
+    p->inst = *inst;
+    if (sf_pad_product(inst, &p->padded))
+        p->inst.dot = &p->padded.dot;
+    if (sf_cuda_bias(inst) >= 0 && p->inst.dot->n == inst->dot->n) /* as many as the row has */
+        p->lt = sf_lt_plan_new(&g->lt, &p->inst, true);
+    *is_whole = p->lt != NULL;
+    if (!p->lt)
+        p->lt = sf_lt_plan_new(&g->lt, &p->inst, false);
+}
+
 static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
                           bool *is_whole)
 {
@@ -315,12 +329,10 @@ static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void
     *plan = NULL;
     g->driver->context_set(g->context);
     g->lt.tf32 = d->tf32;
-    if (sf_cuda_bias(inst) >= 0)
-        p->lt = sf_lt_plan_new(&g->lt, inst, true);
-    *is_whole = p->lt != NULL;
-    if (inst->kind == SF_INST_DOT && !p->lt)
-        p->lt = sf_lt_plan_new(&g->lt, inst, false);
-    else if (inst->kind == SF_INST_CONV)
+    *is_whole = false;
+    if (inst->kind == SF_INST_DOT)
+        plan_dot(g, inst, p, is_whole);
+    else
         plan_convolution(g, inst, p);
     if (!p->lt && !p->cudnn) {
         sf_free(p);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "run/text/padded_product.h"
 #include "run/text/text_conv.h"
 
 enum { THREADS = 256 };
@@ -155,9 +156,12 @@ void sf_write_product(sf_writer *w, const sf_inst *inst)
 void sf_write_library(sf_writer *w, const sf_inst *inst)
 {
     sf_convolve convolve;
+    sf_padded padded;
     w->code->product[0] = (sf_param){.kind = SF_PARAM_IN, .index = 0};
     w->code->product[1] = (sf_param){.kind = SF_PARAM_IN, .index = 1};
     w->code->product[2] = (sf_param){.kind = SF_PARAM_OUT, .index = 0};
     if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &convolve) && !convolve.is_product)
         sf_write_convolve(w, &convolve);
+    else if (inst->kind == SF_INST_DOT && sf_pad_product(inst, &padded))
+        sf_write_padded(w, &padded);
 }

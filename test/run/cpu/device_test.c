@@ -532,6 +532,35 @@ static void test_scatters(void **state)
         }
 }
 
+/* Products of matrices whose rows are no multiples of 16 bytes, either way round, large enough that libraries get copies. */
+static const char odd_products[] =
+    "func.func public @main(%%a: tensor<2x%dx%dx%s>, %%b: tensor<2x%dx%dx%s>, %%c: "
+    "tensor<%dx%dx%s>) -> "
+    "(tensor<2x%dx%dx%s>, tensor<%dx2x%dx%s>) {\n"
+    "%%r = stablehlo.dot_general %%a, %%b, batching_dims = [0] x [0], contracting_dims = [%d] x "
+    "[%d] : "
+    "(tensor<2x%dx%dx%s>, tensor<2x%dx%dx%s>) -> tensor<2x%dx%dx%s>\n"
+    "%%s = stablehlo.dot_general %%c, %%b, contracting_dims = [1] x [%d] : (tensor<%dx%dx%s>, "
+    "tensor<2x%dx%dx%s>) -> tensor<%dx2x%dx%s>\n"
+    "return %%r, %%s : tensor<2x%dx%dx%s>, tensor<%dx2x%dx%s>\n}\n";
+
+static void test_odd_products(void **state)
+{
+    (void)state;
+    static const int sizes[][3] = {{1024, 13, 1024}, {1024, 1000, 13}, {13, 1024, 1024}};
+    for (int way = 0; way < 4; way++) {
+        int M = sizes[way % 3][0], N = sizes[way % 3][1], K = sizes[way % 3][2];
+        bool a = way & 1, b = way >> 1;
+        const char *t = way % 3 ? "bf16" : "f16";
+        static char text[4096];
+        snprintf(text, sizeof text, odd_products, a ? K : M, a ? M : K, t, b ? N : K, b ? K : N, t,
+                 M, K, t, M, N, t, M, N, t, a ? 1 : 2, b ? 2 : 1, a ? K : M, a ? M : K, t,
+                 b ? N : K, b ? K : N, t, M, N, t, b ? 2 : 1, M, K, t, b ? N : K, b ? K : N, t, M,
+                 N, t, M, N, t, M, N, t);
+        check_text(text, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_scatters),
+        cmocka_unit_test(test_odd_products),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

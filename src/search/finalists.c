@@ -12,6 +12,7 @@
 #include "plan/recompute_policy.h"
 #include "search/advice.h"
 #include "search/candidate_table.h"
+#include "search/climb.h"
 #include "search/fit.h"
 #include "search/offload_fallback.h"
 #include "search/pipeline_search.h"
@@ -544,7 +545,16 @@ static void settle_table(choosing *k)
         sf_group_runs_free(&runs);
         sf_plan_free(plan);
     }
-    sf_table_finish(k->plan);
+}
+
+/* What the plan has beside layouts may make it faster. */
+static void climb(choosing *k)
+{
+    sf_price price = {.seconds = k->plan->predicted->seconds};
+    sf_prediction *was = k->plan->predicted;
+    if (!sf_climb(k->graph, k->options, k->plan, &price, &k->runs))
+        return;
+    sf_table_copy(was, k->plan, predict_plan(k, &price, was->bound, k->plan));
 }
 
 /* Ranks of the plan are right, and what its programs say is told. */
@@ -598,6 +608,8 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     sf_found_plans_free(&k.last);
     if (status == SF_OK) {
         settle_table(&k);
+        climb(&k);
+        sf_table_finish(k.plan);
         status = check_chosen(&k);
     }
     sf_group_runs_free(&k.runs);

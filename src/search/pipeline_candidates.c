@@ -284,18 +284,25 @@ static void add_schedules(sf_prospects *p, sf_prospect c, const unstaged *u,
     }
 }
 
-/* As asked; or one, which takes the least memory for what is not in the batch, some, as many as groups, and more. */
+static void add_turns(const sf_prospects *p, uint32_t microbatches, unstaged *u)
+{
+    bool is_known = false;
+    for (size_t i = 0; i < u->count; i++)
+        is_known = is_known || u->work[i].microbatches == microbatches;
+    if (!is_known && u->count < MOST_COUNTS && !has_too_many_nodes(p, microbatches))
+        u->work[u->count++] = (sf_turn_work){.microbatches = microbatches};
+}
+
+/* As asked; or powers of two, from one, which takes the least memory for what is not in the batch; and as many as groups, and more: where
+ * these are no power of two, a batch that is one is not cut so. */
 static void list_turns(const sf_prospects *p, uint32_t groups, unstaged *u)
 {
     uint32_t asked = (uint32_t)p->options->micro_batches;
     u->count = 0;
-    for (uint32_t microbatches = 1;
-         microbatches < groups && !asked && !has_too_many_nodes(p, microbatches); microbatches *= 2)
-        u->work[u->count++] = (sf_turn_work){.microbatches = microbatches};
-    for (uint32_t microbatches = groups;
-         microbatches <= MOST_TURNS && !asked && !has_too_many_nodes(p, microbatches);
-         microbatches *= 2)
-        u->work[u->count++] = (sf_turn_work){.microbatches = microbatches};
+    for (uint32_t microbatches = 1; microbatches <= MOST_TURNS && !asked; microbatches *= 2)
+        add_turns(p, microbatches, u);
+    for (uint32_t microbatches = groups; microbatches <= MOST_TURNS && !asked; microbatches *= 2)
+        add_turns(p, microbatches, u);
     if (asked)
         u->work[u->count++] = (sf_turn_work){.microbatches = asked};
 }

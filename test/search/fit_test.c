@@ -165,7 +165,7 @@ static void test_limits_are_kept(void **state)
     close_ground(&g);
 }
 
-static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memory)
+static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memory, double margin)
 {
     sf_plan_spec spec = {.size = sizeof spec,
                          .recompute = recompute,
@@ -173,14 +173,16 @@ static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memo
                          .micro_batches = 1,
                          .co_shard = "none",
                          .passes = "none"};
-    sf_plan_options options = {.size = sizeof options, .cluster = g->cluster, .threads = 1};
+    sf_plan_options options = {
+        .size = sizeof options, .cluster = g->cluster, .threads = 1, .margin = margin};
     sf_plan *plan = NULL;
     if (sf_plan_search(g->graph, &spec, &options, NULL, &plan) != SF_OK)
         return NULL;
     return plan;
 }
 
-/* What the text computes again is taken where nothing is said and it fits; what is said counts, and memory. */
+/* What the text computes again is taken where nothing is said, it fits and costs no more than the margin; what is said counts, and
+ * memory. */
 static void test_the_text_is_a_hint(void **state)
 {
     (void)state;
@@ -191,12 +193,14 @@ static void test_the_text_is_a_hint(void **state)
         products += sf_is(node, SF_OP_DOT_GENERAL);
         node->recomputed = sf_can_recompute(g.graph, node) && products == 2;
     }
-    sf_plan *text = search_plan(&g, NULL, 0), *none = search_plan(&g, "none", 0);
-    sf_plan *free = search_plan(&g, "auto", 0);
+    sf_plan *text = search_plan(&g, NULL, 0, 0.5), *none = search_plan(&g, "none", 0, 0.5);
+    sf_plan *free = search_plan(&g, "auto", 0, 0.5), *fast = search_plan(&g, NULL, 0, -1);
     assert_non_null(text->recomputed);
     assert_string_equal(text->recompute, "text");
     assert_null(none->recomputed);
     assert_null(free->recomputed); /* there is room */
+    assert_null(fast->recomputed);
+    assert_true(fast->predicted->seconds < text->predicted->seconds);
     int64_t some = text->predicted->memory, all = none->predicted->memory;
     assert_true(some < all);
     const struct {
@@ -208,7 +212,7 @@ static void test_the_text_is_a_hint(void **state)
         {some - 1, "text", NULL}, {all - 1, "none", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sf_plan *plan = search_plan(&g, cases[i].recompute, cases[i].limit);
+        sf_plan *plan = search_plan(&g, cases[i].recompute, cases[i].limit, 0.5);
         if (!plan != !cases[i].by || (plan && strcmp(plan->recompute, cases[i].by) != 0))
             fail_msg("case %zu: %s", i, plan ? plan->recompute : "nothing fits");
         assert_true(!plan || sf_rank_fits(plan->predicted->memory, cases[i].limit));
@@ -217,6 +221,7 @@ static void test_the_text_is_a_hint(void **state)
     sf_plan_free(text);
     sf_plan_free(none);
     sf_plan_free(free);
+    sf_plan_free(fast);
     close_ground(&g);
 }
 

@@ -1,0 +1,349 @@
+#include "search/climb.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/machine.h"
+#include "local/rank.h"
+#include "plan/pipeline/schedules.h"
+#include "plan/recompute_policy.h"
+#include "search/fit.h"
+#include "sheaf/pass.h"
+
+enum { MOST_CHANGES = 16 };
+
+/* Nodes of programs that are simulated: a few seconds of one processor; and at level 2. */
+#define MOST_WORK 6e5
+#define MOST_WORK_SOON 2e5
+
+/* What a plan has beside layouts. */
+typedef struct rest {
+    const char *passes;
+    const char *recompute; /* a policy; NULL: as the plan that the climb began with */
+    int micro_batches;
+    const char *
+        schedule; /* of its stages, on the same pipeline ranks; NULL: as the plan that the climb began with */
+    bool between; /* parameters are sharded as their update is */
+} rest;
+
+typedef struct trial {
+    rest rest;
+    sf_price price;
+    bool fits;
+} trial;
+
+typedef struct climb {
+    const sf_graph *graph;
+    const sf_search_options *options;
+    const sf_plan *from;
+    sf_costs *costs;
+    rest at;
+    sf_price price;
+    double left; /* nodes that may yet be simulated */
+    int count;
+    trial trials[MOST_CHANGES];
+} climb;
+
+/* The plan with the rest --------------------------------------------------------------------------------- */
+
+/* Whether the plan shards, along the axis, an argument of the optimizer's state, and which dimension is so for a
+ * parameter's update: that of the node that makes it. */
+static bool find_update(const sf_graph *graph, const sf_plan *plan, uint32_t argument, int axis,
+                        sf_share *out)
+{
+    uint32_t next = graph->arguments[argument].next;
+    if (graph->arguments[argument].role != SF_ROLE_PARAM || next == SF_NONE)
+        return false;
+    const sf_layout *made = sf_plan_layout(plan, graph, graph->top->results[next]);
+    if (!made || made->axes[axis].kind != SF_SPLIT ||
+        plan->arguments[argument].axes[axis].kind != SF_REPLICATED)
+        return false;
+    *out = made->axes[axis];
+    return true;
+}
+
+/* Parameters that are whole between steps, and whose update is sharded along an axis, are sharded so, too: the next step gathers them
+ * where they are used. Returns how many there are; plan->arguments are changed only where `apply`. */
+static int shard_between(const sf_graph *graph, sf_plan *plan, bool apply)
+{
+    int found = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        for (int a = 0; a < plan->mesh.naxes; a++) {
+            sf_share share;
+            if (sf_plan_pipes(plan, a) || !find_update(graph, plan, i, a, &share))
+                continue;
+            found++;
+            if (!apply)
+                continue;
+            plan->arguments[i].axes[a] = share;
+            plan->results[graph->arguments[i].next].axes[a] = share;
+        }
+    return found;
+}
+
+/* Its pins are not kept. */
+static void forget_recipe(const sf_graph *graph, sf_plan *plan)
+{
+    plan->recipe = "";
+    plan->npins = plan->nrules;
+    for (size_t v = 0; plan->pinned && v < graph->nvalues; v++)
+        plan->pinned[v] = plan->pinned[v] < plan->npins ? plan->pinned[v] : -1;
+}
+
+static sf_status recompute_as(const climb *c, const char *how, sf_plan *plan)
+{
+    sf_arena arena = {0};
+    sf_recompute_spec spec = sf_recompute_of(how, &arena);
+    plan->recomputed = plan->recomputed_per_part = NULL;
+    plan->recompute = "";
+    sf_status status = sf_plan_recompute(c->graph, plan, &spec, NULL);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* Whether stages stay where they are: state moves with them. */
+static bool has_same_hosts(const sf_pipe *a, const sf_pipe *b)
+{
+    bool same = a->nstages == b->nstages && a->ngroups == b->ngroups;
+    for (uint32_t s = 0; same && s < a->nstages; s++)
+        for (uint32_t m = 0; same && m < b->nmicrobatches; m++)
+            same = sf_pipe_hosts(a, s, 0) == sf_pipe_hosts(b, s, m);
+    return same;
+}
+
+/* SF_EMISMATCH where the schedule is not for these stages. */
+static sf_status schedule_as(const climb *c, const rest *rest, sf_plan *plan)
+{
+    sf_pipeline *own = plan->pipeline;
+    const char *name = rest->schedule ? rest->schedule : own->name;
+    sf_schedule_kind kind;
+    sf_pipe pipe;
+    sf_schedule schedule;
+    SF_TRY(sf_schedule_parse(name, &kind, NULL));
+    if (sf_schedule_get(kind.name)->goes_by_times ||
+        sf_schedule_stages(kind, own->schedule.pipe.ngroups) != own->stages.count)
+        return SF_EMISMATCH;
+    sf_pipe_of_stages(c->graph, &own->stages, (uint32_t)rest->micro_batches,
+                      own->schedule.pipe.ngroups, &plan->arena, &pipe);
+    SF_TRY(sf_schedule_make(kind, &pipe, NULL, &plan->arena, &schedule, NULL));
+    if (!has_same_hosts(&own->schedule.pipe, &schedule.pipe))
+        return SF_EMISMATCH;
+    own->schedule = schedule;
+    own->name = sf_arena_string(&plan->arena, name, strlen(name));
+    return SF_OK;
+}
+
+static sf_status put_rest(const climb *c, const rest *rest, sf_plan *plan)
+{
+    sf_search_options options = *c->options;
+    options.passes = rest->passes;
+    plan->micro_batches = rest->micro_batches;
+    sf_fit_passes(plan, &options);
+    if (rest->between) {
+        shard_between(c->graph, plan, true);
+        forget_recipe(c->graph, plan);
+    }
+    if (plan->pipeline &&
+        (rest->schedule || rest->micro_batches != (int)plan->pipeline->schedule.pipe.nmicrobatches))
+        SF_TRY(schedule_as(c, rest, plan));
+    return rest->recompute ? recompute_as(c, rest->recompute, plan) : SF_OK;
+}
+
+/* Trials ------------------------------------------------------------------------------------------------- */
+
+static sf_status price_rest(const climb *c, const rest *rest, sf_plan *plan, sf_price *price,
+                            sf_group_runs *runs)
+{
+    sf_group_limits limits = {.memory = c->options->limited ? c->options->memory : 0,
+                              .seconds = c->price.seconds};
+    SF_TRY(put_rest(c, rest, plan));
+    SF_TRY(sf_group_runs_within(c->graph, plan, c->options->target, c->costs, &limits, NULL, runs));
+    sf_price_within(runs, c->costs, price);
+    return SF_OK;
+}
+
+static void try_one(void *context, int64_t i, int part)
+{
+    climb *c = context;
+    trial *t = &c->trials[i];
+    sf_group_runs runs = {0};
+    sf_plan *plan = sf_plan_copy(c->from, c->graph);
+    (void)part;
+    t->fits = price_rest(c, &t->rest, plan, &t->price, &runs) == SF_OK && !runs.is_beyond &&
+              sf_rank_fits(t->price.memory, c->options->memory);
+    sf_group_runs_free(&runs);
+    sf_plan_free(plan);
+}
+
+/* Nodes of the programs of all pipeline ranks. */
+static double count_work(const climb *c, const rest *rest)
+{
+    return (double)c->graph->nnodes * (c->from->pipeline ? rest->micro_batches : 1);
+}
+
+/* As long as there is time for it. */
+static void add_trial(climb *c, rest rest)
+{
+    double work = count_work(c, &rest);
+    if (c->count == MOST_CHANGES || work > c->left)
+        return;
+    c->left -= work;
+    c->trials[c->count++] = (trial){.rest = rest};
+}
+
+static bool is_over(const climb *c)
+{
+    const sf_search_options *o = c->options;
+    return (o->deadline > 0 && sf_now() > o->deadline) ||
+           sf_interrupt_is_raised(o->audience.interrupt);
+}
+
+/* The best of the trials, if it saves so much of the time, is where the climb is. */
+static bool take_best(climb *c, double share)
+{
+    const trial *best = NULL;
+    double least = (1 - fmax(share, SF_CLIMB_STEP)) * c->price.seconds;
+    sf_guarded_each(c->options->threads, c->count, try_one, c);
+    for (int i = 0; i < c->count; i++) {
+        const trial *t = &c->trials[i];
+        if (c->options->spent)
+            c->options->spent->programs += t->fits ? t->price.nprograms : 1;
+        if (t->fits && t->price.seconds < (best ? best->price.seconds : least))
+            best = t;
+    }
+    c->count = 0;
+    if (!best)
+        return false;
+    c->at = best->rest;
+    c->price = best->price;
+    return true;
+}
+
+/* Changes ------------------------------------------------------------------------------------------------ */
+
+static bool are_passes_open(const sf_search_options *options)
+{
+    return !options->passes && options->on_host;
+}
+
+static bool climb_passes(climb *c)
+{
+    static const char *const lists[] = {"",
+                                        "overlap",
+                                        "defer-gradient-readers",
+                                        "overlap,defer-gradient-readers",
+                                        "prefetch",
+                                        SF_FULL_STATE_PASSES,
+                                        SF_BETWEEN_PASSES,
+                                        SF_FULL_STATE_PASSES ",overlap",
+                                        SF_BETWEEN_PASSES ",overlap"};
+    for (size_t i = 0; are_passes_open(c->options) && i < sizeof lists / sizeof *lists; i++) {
+        rest r = c->at;
+        r.passes = lists[i];
+        if (strcmp(lists[i], c->at.passes) != 0)
+            add_trial(c, r);
+    }
+    return take_best(c, 0);
+}
+
+static bool climb_state(climb *c)
+{
+    const sf_search_options *o = c->options;
+    sf_plan *plan = (sf_plan *)c->from;
+    rest r = c->at;
+    r.between = true;
+    if (c->at.between || o->full_state || o->npins > 0 || shard_between(c->graph, plan, false) == 0)
+        return false;
+    add_trial(c, r);
+    r.passes = SF_BETWEEN_PASSES;
+    if (are_passes_open(o))
+        add_trial(c, r);
+    return take_best(c, 0);
+}
+
+/* What the text computes again is a wish: it is kept where it costs no more than the margin. */
+static bool climb_recompute(climb *c)
+{
+    static const char *const policies[] = {"none", "cheap", "layer", "full"};
+    const sf_search_options *o = c->options;
+    bool is_wish = o->as_text && !c->at.recompute && strcmp(c->from->recompute, "text") == 0;
+    for (size_t i = 0; !o->recompute && i < sizeof policies / sizeof *policies; i++) {
+        rest r = c->at;
+        r.recompute = policies[i];
+        if (!c->at.recompute || strcmp(policies[i], c->at.recompute) != 0)
+            add_trial(c, r);
+    }
+    return take_best(c, is_wish ? o->margin : 0);
+}
+
+static bool climb_turns(climb *c)
+{
+    if (c->options->micro_batches)
+        return false;
+    rest more = c->at, fewer = c->at;
+    more.micro_batches *= 2;
+    fewer.micro_batches /= 2;
+    add_trial(c, more);
+    if (fewer.micro_batches > 0)
+        add_trial(c, fewer);
+    return take_best(c, 0);
+}
+
+static bool climb_schedule(climb *c)
+{
+    const sf_pipeline *pipeline = c->from->pipeline;
+    static const char *const names[] = {"gpipe",         "1f1b",          "zb-h1",
+                                        "interleaved:2", "interleaved:3", "zb-v",
+                                        "3f1b:3",        "interleaved:4", "interleaved:8"};
+    const char *now = c->at.schedule ? c->at.schedule : pipeline ? pipeline->name : "";
+    for (size_t i = 0; pipeline && !c->options->schedule && i < sizeof names / sizeof *names; i++) {
+        rest r = c->at;
+        r.schedule = names[i];
+        if (strcmp(names[i], now) != 0)
+            add_trial(c, r);
+    }
+    return take_best(c, 0);
+}
+
+static bool climb_all(climb *c)
+{
+    typedef bool change(climb * c);
+    static change *const changes[] = {climb_turns, climb_schedule, climb_state, climb_passes,
+                                      climb_recompute};
+    enum { KINDS = sizeof changes / sizeof *changes };
+    bool any = false;
+    for (int kind = 0, failures = 0; failures < KINDS && !is_over(c); kind = (kind + 1) % KINDS) {
+        bool helps = changes[kind](c);
+        failures = helps ? 0 : failures + 1;
+        any = any || helps;
+    }
+    return any;
+}
+
+bool sf_climb(const sf_graph *graph, const sf_search_options *options, sf_plan *plan,
+              sf_price *price, sf_group_runs *runs)
+{
+    climb c = {.graph = graph,
+               .options = options,
+               .from = plan,
+               .price = *price,
+               .left = options->level == 2 ? MOST_WORK_SOON : MOST_WORK,
+               .at = {.passes = plan->passes.list,
+                      .micro_batches = plan->micro_batches > 1 ? plan->micro_batches : 1}};
+    sf_arena arena = {0};
+    bool any = sf_mesh_costs(options->cluster, &plan->mesh, &arena, NULL, &c.costs) == SF_OK &&
+               climb_all(&c);
+    if (any) {
+        sf_group_runs found = {0};
+        any = put_rest(&c, &c.at, plan) == SF_OK &&
+              sf_group_runs_new(graph, plan, options->target, c.costs, NULL, &found) == SF_OK;
+        if (any) {
+            sf_price_groups(&found, c.costs, NULL, NULL, price);
+            sf_group_runs_free(runs);
+            *runs = found;
+        }
+    }
+    sf_arena_free(&arena);
+    return any;
+}

@@ -1,0 +1,21 @@
+/* A climb from a plan that fits: what a plan has beside layouts is changed, one thing after the other, as long as that makes the
+ * simulated step faster and it still fits.
+ *
+ * Changed are micro-batches, the schedule of stages that stay where they are, whether state is sharded between steps where the update
+ * is already, passes, and what is computed again. What a person said is left as it is. Of each kind, all changes are simulated, and the best
+ * is taken; the climb ends when no kind helps, or after so much work. So a change that helps only together with one of another
+ * kind is not found, but for passes that come with state. */
+#ifndef SF_SEARCH_CLIMB_H
+#define SF_SEARCH_CLIMB_H
+
+#include "search/search.h"
+
+/* A change is worth it where it saves so much of the time. */
+#define SF_CLIMB_STEP 0.001
+
+/* Changes the plan, whose price is *price. Returns whether it did: then *price and *runs are of what it is now; else *runs is left
+ * as it was. */
+bool sf_climb(const sf_graph *graph, const sf_search_options *options, sf_plan *plan,
+              sf_price *price, sf_group_runs *runs);
+
+#endif

@@ -39,7 +39,8 @@ void sf_cli_add_making(sf_cli_table *table, sf_cli_making *making)
         {SF_OPT_RECOMPUTE, &spec->recompute,
          "recompute activations in the backward pass: none, text, layer, parts, cheap, full, "
          "layer:N, full:N, a list of scopes, or, with plan, auto: as little as makes a plan fit "
-         "(default: text, what the step's text recomputes; plan auto where that does not fit)"},
+         "(default: text, what the step's text recomputes; plan another where that does not fit, "
+         "or is faster)"},
         {SF_OPT_SHARD_STATE, &spec->shard_state,
          "full: shard all state and gather it where it is used (recipe zero3, passes "
          "fsdp,prefetch,unshard); between: shard parameters between steps (recipes zero1-between "
@@ -47,7 +48,8 @@ void sf_cli_add_making(sf_cli_table *table, sf_cli_making *making)
          "recipe says; plan whatever is fastest"},
         {SF_OPT_PASSES, &spec->passes,
          "store these passes in the plan, as in fsdp,prefetch,unshard; plan simulates plans after "
-         "them; sheaf passes lists them (default: none; plan tries offload if nothing fits)"},
+         "them; sheaf passes lists them (default: none; with plan, those that make the step "
+         "faster)"},
         {SF_OPT_MEMORY, &spec->memory,
          "memory limit of a rank, such as 12G (default: what the devices have)"},
         {SF_OPT_OUTPUT, &making->output,

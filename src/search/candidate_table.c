@@ -165,7 +165,22 @@ static bool is_listed(const sf_prediction *predicted)
     return false;
 }
 
-void sf_table_finish(sf_plan *plan)
+/* What was changed beside layouts makes it another row than the recipe's. */
+static const char *name_plan(sf_plan *plan, bool is_tuned)
+{
+    if (plan->pipeline)
+        return "pipeline";
+    const char *name = *plan->recipe ? plan->recipe : "search";
+    if (!is_tuned)
+        return name;
+    sf_buf text = {0};
+    sf_buf_printf(&text, "%s, tuned", name);
+    name = keep_text(plan, text.text);
+    sf_buf_free(&text);
+    return name;
+}
+
+void sf_table_finish(sf_plan *plan, bool is_tuned)
 {
     sf_prediction *predicted = plan->predicted;
     sf_buf mesh = {0};
@@ -174,9 +189,7 @@ void sf_table_finish(sf_plan *plan)
         sf_alternative *rows = SF_ARRAY(&plan->arena, count + 1, sf_alternative);
         memcpy(rows, predicted->alternatives, count * sizeof *rows);
         sf_mesh_print(&plan->mesh, &mesh);
-        rows[count] = (sf_alternative){.name = plan->pipeline  ? "pipeline"
-                                               : *plan->recipe ? plan->recipe
-                                                               : "search",
+        rows[count] = (sf_alternative){.name = name_plan(plan, is_tuned),
                                        .mesh = keep_text(plan, mesh.text),
                                        .seconds = predicted->seconds,
                                        .memory = predicted->memory,

@@ -23,7 +23,7 @@ sf_status sf_table_simulate(const sf_graph *graph, const sf_search_options *opti
 
 void sf_table_drop(sf_prediction *predicted, int row);
 
-/* The plan itself is a row, and rows are in order. */
-void sf_table_finish(sf_plan *plan);
+/* The plan itself is a row, and rows are in order. `is_tuned`: what it has beside layouts was changed since. */
+void sf_table_finish(sf_plan *plan, bool is_tuned);
 
 #endif

@@ -548,13 +548,14 @@ static void settle_table(choosing *k)
 }
 
 /* What the plan has beside layouts may make it faster. */
-static void climb(choosing *k)
+static bool climb(choosing *k)
 {
     sf_price price = {.seconds = k->plan->predicted->seconds};
     sf_prediction *was = k->plan->predicted;
     if (!sf_climb(k->graph, k->options, k->plan, &price, &k->runs))
-        return;
+        return false;
     sf_table_copy(was, k->plan, predict_plan(k, &price, was->bound, k->plan));
+    return true;
 }
 
 /* Ranks of the plan are right, and what its programs say is told. */
@@ -608,8 +609,7 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     sf_found_plans_free(&k.last);
     if (status == SF_OK) {
         settle_table(&k);
-        climb(&k);
-        sf_table_finish(k.plan);
+        sf_table_finish(k.plan, climb(&k));
         status = check_chosen(&k);
     }
     sf_group_runs_free(&k.runs);

@@ -31,7 +31,16 @@ static int64_t neighbours(const sf_loop *loop, const sf_access *access)
     return count;
 }
 
-/* Loads and stores of elements have their neighbours along the last dimensions of rows. */
+/* Whether neighbouring rows load the same element. */
+static bool is_shared(const sf_loop *loop, const sf_access *access)
+{
+    int64_t count = 1;
+    for (int d = loop->split; d-- > 0 && access->strides[d] == 0;)
+        count *= loop->dims[d];
+    return count >= FEW_NEIGHBOURS;
+}
+
+/* Loads and stores of elements have their neighbours along the last dimensions of rows, or loads have none. */
 bool text_is_transposed(const sf_loop *loop)
 {
     bool has_neighbours = false;
@@ -48,7 +57,8 @@ bool text_is_transposed(const sf_loop *loop)
             continue;
         int64_t along = access->strides[loop->rank - 1];
         bool has = along != 0 && neighbours(loop, access) >= FEW_NEIGHBOURS;
-        if ((step->kind == SF_STEP_STORE && !has) || (along != 0 && llabs(along) < FAR))
+        bool is_far = along == 0 || llabs(along) >= FAR || is_shared(loop, access);
+        if (!is_far || (step->kind == SF_STEP_STORE && !has))
             return false;
         has_neighbours = has_neighbours || has;
     }

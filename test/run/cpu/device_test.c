@@ -561,6 +561,37 @@ static void test_odd_products(void **state)
     }
 }
 
+/* Sums over a middle dimension, beside what neighbouring rows share: it is loaded along what is summed. */
+static const char middle_sums[] =
+    "func.func public @main(%%a: tensor<%dx%dx%dxf32>, %%b: tensor<%dx%dxf32>, %%c: "
+    "tensor<%dx%dxf32>) -> (tensor<%dx%dxf32>, "
+    "tensor<%dx%dx%dxf32>) {\n"
+    "%%x = stablehlo.broadcast_in_dim %%b, dims = [0, 1] : (tensor<%dx%dxf32>) -> "
+    "tensor<%dx%dx%dxf32>\n"
+    "%%y = stablehlo.multiply %%a, %%x : tensor<%dx%dx%dxf32>\n"
+    "%%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "%%s = stablehlo.reduce(%%y init: %%z) applies stablehlo.add across dimensions = [1] : "
+    "(tensor<%dx%dx%dxf32>, tensor<f32>) -> "
+    "tensor<%dx%dxf32>\n"
+    "%%e = stablehlo.broadcast_in_dim %%c, dims = [0, 2] : (tensor<%dx%dxf32>) -> "
+    "tensor<%dx%dx%dxf32>\n"
+    "%%f = stablehlo.add %%a, %%e : tensor<%dx%dx%dxf32>\n"
+    "return %%s, %%f : tensor<%dx%dxf32>, tensor<%dx%dx%dxf32>\n}\n";
+
+static void test_middle_sums(void **state)
+{
+    (void)state;
+    static const int sizes[][3] = {
+        {4, 1024, 16}, {130, 64, 16}, {3, 200, 48}, {7, 33, 20}, {5, 40, 15}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int n = sizes[i][0], m = sizes[i][1], k = sizes[i][2];
+        static char text[4096];
+        snprintf(text, sizeof text, middle_sums, n, m, k, n, m, n, k, n, k, n, m, k, n, m, n, m, k,
+                 n, m, k, n, m, k, n, k, n, k, n, m, k, n, m, k, n, k, n, m, k);
+        check_text(text, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_scatters),
         cmocka_unit_test(test_odd_products),
+        cmocka_unit_test(test_middle_sums),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

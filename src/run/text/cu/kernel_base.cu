@@ -329,8 +329,14 @@ DEVICE u16 put_bf16_wide(f64 value)
     return (u16)(value != value ? bits32(narrow_nan(value)) >> 16 | 0x40 : rounded);
 }
 
+/* The GPU has an instruction for either; what these make of a NaN is one. */
 DEVICE f32 get_f16(u16 raw)
 {
+#if defined(__CUDA_ARCH__)
+    f32 number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(raw));
+    return number;
+#endif
     u32 size = raw & 0x7fffu, sign = (u32)(raw & 0x8000) << 16, field = size << 13;
     f32 normal = float32(field + ((127 - 15) << 23));
     f32 small = float32(field + ((127 - 14) << 23)) - 6.103515625e-05f;
@@ -342,6 +348,11 @@ DEVICE f32 get_f16(u16 raw)
 
 DEVICE u16 put_f16(f32 x)
 {
+#if defined(__CUDA_ARCH__)
+    u16 raw;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(raw) : "f"(x));
+    return raw;
+#endif
     u32 bits = bits32(x), size = bits & ~SIGN32, sign = bits >> 16 & 0x8000;
     u32 normal = (size - ((127 - 15) << 23) + 0xfff + (size >> 13 & 1)) >> 13;
     u32 small = bits32(float32(size) + 0.5f) - bits32(0.5f);

@@ -443,8 +443,8 @@ static sf_status get_gpu(reader *r, const sf_json *device, sf_device_kind *out)
     const sf_json *products = sf_json_get(object, "products");
     if (!products)
         return SF_JSON_FAIL(r, object, "\"products\" is missing");
-    if (out->loops.count == 0 || out->paces.count == 0)
-        return SF_JSON_FAIL(r, device, "a device with \"gpu\" has \"loops\" and \"paces\"");
+    if (out->loops.count == 0)
+        return SF_JSON_FAIL(r, device, "a device with \"gpu\" has \"loops\"");
     SF_TRY(expect_object(r, products, "products", math_keys));
     for (int m = 0; m < SF_MATH_COUNT; m++)
         if (sf_json_get(products, math_keys[m]))

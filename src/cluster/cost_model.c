@@ -322,7 +322,9 @@ static double gpu_seconds(const sf_device_kind *kind, const sf_effort *effort)
     const sf_curve *curve = &kind->gpu->memory[effort->touch];
     double compute = effort->product ? gpu_product(kind, effort) : gpu_passes(kind, effort);
     double far = sf_curve_at(curve->count > 0 ? curve : &kind->loops, effort->bytes);
-    double memory = fmax(far - near_saving(kind, effort), effort->bytes * kind->paces.seconds[0]);
+    double memory = kind->paces.count == 0 ? far
+                                           : fmax(far - near_saving(kind, effort),
+                                                  effort->bytes * kind->paces.seconds[0]);
     return fmax(kind->launch, fmax(compute, memory));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "base/number.h"
+#include "cluster/device_curves.h"
 #include "cluster/part.h"
 
 enum { MOST_SIDE_BY_SIDE = 16 };
@@ -170,6 +171,7 @@ static const sf_library_kind kinds[] = {
               .bandwidth = 3350 * GIGA,
               HOPPER_HABITS,
               HOST_PCIE(64)},
+     .is_like_h200 = true,
      .inside = NVLINK(450),
      .network = NICS(8, 400),
      .nodes = "DGX H100: NVSwitch, 8 x 400 Gb/s"},
@@ -182,6 +184,7 @@ static const sf_library_kind kinds[] = {
               .bandwidth = 4800 * GIGA,
               HOPPER_HABITS,
               HOST_PCIE(64)},
+     .is_like_h200 = true,
      .inside = NVLINK(450),
      .network = NICS(8, 400),
      .nodes = "DGX H200: NVSwitch, 8 x 400 Gb/s"},
@@ -193,6 +196,7 @@ static const sf_library_kind kinds[] = {
               .bandwidth = 4000 * GIGA,
               HOPPER_HABITS,
               HOST_PCIE(64)},
+     .is_like_h200 = true,
      .inside = NVLINK(450),
      .network = NICS(8, 400),
      .nodes = "HGX H20: NVSwitch, 8 x 400 Gb/s"},
@@ -204,6 +208,7 @@ static const sf_library_kind kinds[] = {
               .bandwidth = 7700 * GIGA,
               HOPPER_HABITS,
               HOST_PCIE(64)},
+     .is_like_h200 = true,
      .inside = NVLINK(900),
      .network = NICS(8, 400),
      .nodes = "DGX B200: NVSwitch, 8 x 400 Gb/s"},
@@ -215,6 +220,7 @@ static const sf_library_kind kinds[] = {
               .bandwidth = 8000 * GIGA,
               HOPPER_HABITS,
               HOST_PCIE(225)},
+     .is_like_h200 = true,
      .inside = NVLINK(900),
      .network = NICS(4, 400),
      .nodes = "NVL72: nodes of up to 72 on NVLink5, NVLink-C2C to the host"},
@@ -428,6 +434,9 @@ static sf_cluster *build_cluster(sf_str name, const char *source, const sf_libra
     cluster->source = source;
     cluster->nkinds = cluster->nruns = 1;
     cluster->kinds = sf_arena_copy(arena, &row->kind, sizeof row->kind);
+    if (row->is_like_h200)
+        sf_device_curves_add(&cluster->kinds[0], &sf_library_kind_find(sf_str_of("H200"))->kind,
+                             arena);
     sf_nodes run = {.count = nodes, .devices = devices, .inside = row->inside, .network = network};
     if (devices > row->direct)
         run.inside.peer = 0;

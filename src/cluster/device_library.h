@@ -9,6 +9,7 @@
 typedef struct sf_library_kind {
     sf_device_kind kind;
     sf_link inside, network;
+    bool is_like_h200; /* its curves are those of the H200, scaled */
     int direct;        /* with a `peer`: larger nodes than that have a switch */
     const char *nodes; /* a description of the links */
 } sf_library_kind;

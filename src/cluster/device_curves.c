@@ -1,11 +1,12 @@
 #include "cluster/device_curves.h"
 
+/* The least time, of a kernel without work, stays. */
 static sf_curve scale_curve(const sf_curve *from, double factor, sf_arena *arena)
 {
     sf_curve curve = {.count = from->count};
     double *seconds = SF_ARRAY(arena, from->count, double);
     for (int i = 0; i < from->count; i++)
-        seconds[i] = factor * from->seconds[i];
+        seconds[i] = from->seconds[0] + factor * (from->seconds[i] - from->seconds[0]);
     curve.amounts = sf_arena_copy(arena, from->amounts, (size_t)from->count * sizeof(double));
     curve.seconds = seconds;
     return curve;

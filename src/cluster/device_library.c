@@ -434,9 +434,6 @@ static sf_cluster *build_cluster(sf_str name, const char *source, const sf_libra
     cluster->source = source;
     cluster->nkinds = cluster->nruns = 1;
     cluster->kinds = sf_arena_copy(arena, &row->kind, sizeof row->kind);
-    if (row->is_like_h200)
-        sf_device_curves_add(&cluster->kinds[0], &sf_library_kind_find(sf_str_of("H200"))->kind,
-                             arena);
     sf_nodes run = {.count = nodes, .devices = devices, .inside = row->inside, .network = network};
     if (devices > row->direct)
         run.inside.peer = 0;
@@ -578,8 +575,21 @@ static sf_status make_side_by_side(sf_str text, sf_diag *diag, sf_cluster **out)
     return status;
 }
 
+static void add_curves(sf_cluster *cluster)
+{
+    const sf_device_kind *h200 = &sf_library_kind_find(sf_str_of("H200"))->kind;
+    for (int i = 0; i < cluster->nkinds; i++) {
+        sf_device_kind *kind = &cluster->kinds[i];
+        if (sf_library_kind_find(sf_str_of(kind->name))->is_like_h200)
+            sf_device_curves_add(kind, h200, &cluster->arena);
+    }
+}
+
 sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out)
 {
-    return memchr(text.at, '+', text.length) ? make_side_by_side(text, diag, out)
-                                             : make_one(text, diag, out);
+    sf_status status = memchr(text.at, '+', text.length) ? make_side_by_side(text, diag, out)
+                                                         : make_one(text, diag, out);
+    if (status == SF_OK)
+        add_curves(*out);
+    return status;
 }

@@ -321,29 +321,33 @@ static bool climb_all(climb *c)
     return any;
 }
 
-bool sf_climb(const sf_graph *graph, const sf_search_options *options, sf_plan *plan,
-              sf_price *price, sf_group_runs *runs)
+/* Of the plan as it is now, while its costs are there. */
+static const sf_full_price *tell(const climb *c, sf_plan *plan, sf_group_runs *runs)
+{
+    sf_group_runs found = {0};
+    if (put_rest(c, &c->at, plan) != SF_OK ||
+        sf_group_runs_new(c->graph, plan, c->options->target, c->costs, NULL, &found) != SF_OK)
+        return NULL;
+    sf_group_runs_free(runs);
+    *runs = found;
+    return sf_tell_groups(runs, c->costs, &plan->arena);
+}
+
+const sf_full_price *sf_climb(const sf_graph *graph, const sf_search_options *options,
+                              sf_plan *plan, double seconds, sf_group_runs *runs)
 {
     climb c = {.graph = graph,
                .options = options,
                .from = plan,
-               .price = *price,
+               .price = {.seconds = seconds},
                .left = options->level == 2 ? MOST_WORK_SOON : MOST_WORK,
                .at = {.passes = plan->passes.list,
                       .micro_batches = plan->micro_batches > 1 ? plan->micro_batches : 1}};
     sf_arena arena = {0};
-    bool any = sf_mesh_costs(options->cluster, &plan->mesh, &arena, NULL, &c.costs) == SF_OK &&
-               climb_all(&c);
-    if (any) {
-        sf_group_runs found = {0};
-        any = put_rest(&c, &c.at, plan) == SF_OK &&
-              sf_group_runs_new(graph, plan, options->target, c.costs, NULL, &found) == SF_OK;
-        if (any) {
-            sf_price_groups(&found, c.costs, NULL, NULL, price);
-            sf_group_runs_free(runs);
-            *runs = found;
-        }
-    }
+    const sf_full_price *told = NULL;
+    if (sf_mesh_costs(options->cluster, &plan->mesh, &arena, NULL, &c.costs) == SF_OK &&
+        climb_all(&c))
+        told = tell(&c, plan, runs);
     sf_arena_free(&arena);
-    return any;
+    return told;
 }

@@ -13,9 +13,9 @@
 /* A change is worth it where it saves so much of the time. */
 #define SF_CLIMB_STEP 0.001
 
-/* Changes the plan, whose price is *price. Returns whether it did: then *price and *runs are of what it is now; else *runs is left
- * as it was. */
-bool sf_climb(const sf_graph *graph, const sf_search_options *options, sf_plan *plan,
-              sf_price *price, sf_group_runs *runs);
+/* Changes the plan, whose step takes that long. Returns what it is now, in the plan's memory, and *runs are of that; NULL where
+ * nothing helps: then *runs is left as it was. */
+const sf_full_price *sf_climb(const sf_graph *graph, const sf_search_options *options,
+                              sf_plan *plan, double seconds, sf_group_runs *runs);
 
 #endif

@@ -550,11 +550,12 @@ static void settle_table(choosing *k)
 /* What the plan has beside layouts may make it faster. */
 static bool climb(choosing *k)
 {
-    sf_price price = {.seconds = k->plan->predicted->seconds};
     sf_prediction *was = k->plan->predicted;
-    if (!sf_climb(k->graph, k->options, k->plan, &price, &k->runs))
+    const sf_full_price *told = sf_climb(k->graph, k->options, k->plan, was->seconds, &k->runs);
+    if (!told)
         return false;
-    sf_table_copy(was, k->plan, predict_plan(k, &price, was->bound, k->plan));
+    sf_table_copy(was, k->plan, predict_plan(k, &told->price, was->bound, k->plan));
+    k->plan->predicted->simulated = told;
     return true;
 }
 

@@ -13,6 +13,7 @@ if [ ! -e "$fake" ]; then
     exit 1
 fi
 export SHEAF_CUDA=$emulator FAKE_NCCL_LOG=$work/log
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # MPI leaks
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 has_mpi=false

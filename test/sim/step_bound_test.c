@@ -285,9 +285,9 @@ static void test_layouts(void **state)
         const char *name, *text;
         double near; /* some plan is so near to the bound */
     } steps[] = {{"rectified", rectified, 0.6},
-                 {"images", images, 0.6},
+                 {"images", images, 0.75},
                  {"weighted", weighted, 0.6},
-                 {"updated", updated, 0.001}};
+                 {"updated", updated, 0.05}};
     static const sf_mesh meshes[] = {{.naxes = 1, .axes = {{"x", 2}}},
                                      {.naxes = 1, .axes = {{"x", 4}}},
                                      {.naxes = 2, .axes = {{"x", 2}, {"y", 2}}}};

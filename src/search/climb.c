@@ -29,8 +29,8 @@ typedef struct rest {
 
 typedef struct trial {
     rest rest;
-    sf_price price;
-    bool fits;
+    sf_price price; /* of one that does not fit: see sf_price_within */
+    bool is_priced, fits;
 } trial;
 
 typedef struct climb {
@@ -170,8 +170,8 @@ static void try_one(void *context, int64_t i, int part)
     sf_group_runs runs = {0};
     sf_plan *plan = sf_plan_copy(c->from, c->graph);
     (void)part;
-    t->fits = price_rest(c, &t->rest, plan, &t->price, &runs) == SF_OK && !runs.is_beyond &&
-              sf_rank_fits(t->price.memory, c->options->memory);
+    t->is_priced = price_rest(c, &t->rest, plan, &t->price, &runs) == SF_OK;
+    t->fits = t->is_priced && !runs.is_beyond && sf_rank_fits(t->price.memory, c->options->memory);
     sf_group_runs_free(&runs);
     sf_plan_free(plan);
 }
@@ -199,20 +199,59 @@ static bool is_over(const climb *c)
            sf_interrupt_is_raised(o->audience.interrupt);
 }
 
-/* The best of the trials, if it saves so much of the time, is where the climb is. */
-static bool take_best(climb *c, double share)
+/* Tries them. *best is the fastest that fits and *large the fastest at all, of those that take less time; or NULL. */
+static void run_trials(climb *c, double least, trial **best, trial **large)
 {
-    const trial *best = NULL;
-    double least = (1 - fmax(share, SF_CLIMB_STEP)) * c->price.seconds;
+    *best = *large = NULL;
     sf_guarded_each(c->options->threads, c->count, try_one, c);
     for (int i = 0; i < c->count; i++) {
-        const trial *t = &c->trials[i];
+        trial *t = &c->trials[i];
         if (c->options->spent)
-            c->options->spent->programs += t->fits ? t->price.nprograms : 1;
-        if (t->fits && t->price.seconds < (best ? best->price.seconds : least))
-            best = t;
+            c->options->spent->programs += t->is_priced ? t->price.nprograms : 1;
+        if (t->fits && t->price.seconds < (*best ? (*best)->price.seconds : least))
+            *best = t;
+        if (t->is_priced && t->price.seconds < (*large ? (*large)->price.seconds : least))
+            *large = t;
     }
     c->count = 0;
+}
+
+/* What is computed again, of these. */
+static void add_recompute(climb *c, const rest *rest)
+{
+    static const char *const policies[] = {"none", "cheap", "layer", "full"};
+    for (size_t i = 0; !c->options->recompute && i < sizeof policies / sizeof *policies; i++) {
+        struct rest r = *rest;
+        r.recompute = policies[i];
+        if (!rest->recompute || strcmp(policies[i], rest->recompute) != 0)
+            add_trial(c, r);
+    }
+}
+
+/* What the text computes again is a wish: it is kept where it costs no more than the margin. */
+static double recompute_worth(const climb *c)
+{
+    bool is_wish =
+        c->options->as_text && !c->at.recompute && strcmp(c->from->recompute, "text") == 0;
+    return is_wish ? c->options->margin : 0;
+}
+
+static double least_time(const climb *c, double share)
+{
+    return (1 - fmax(share, SF_CLIMB_STEP)) * c->price.seconds;
+}
+
+/* The best of the trials, if it saves so much of the time, is where the climb is. Where none does, that which does but is too
+ * large is tried with more computed again. */
+static bool take_best(climb *c, double share)
+{
+    trial *best, *large;
+    run_trials(c, least_time(c, share), &best, &large);
+    if (!best && large && !large->rest.recompute) {
+        rest r = large->rest;
+        add_recompute(c, &r);
+        run_trials(c, least_time(c, recompute_worth(c)), &best, &large);
+    }
     if (!best)
         return false;
     c->at = best->rest;
@@ -262,19 +301,10 @@ static bool climb_state(climb *c)
     return take_best(c, 0);
 }
 
-/* What the text computes again is a wish: it is kept where it costs no more than the margin. */
 static bool climb_recompute(climb *c)
 {
-    static const char *const policies[] = {"none", "cheap", "layer", "full"};
-    const sf_search_options *o = c->options;
-    bool is_wish = o->as_text && !c->at.recompute && strcmp(c->from->recompute, "text") == 0;
-    for (size_t i = 0; !o->recompute && i < sizeof policies / sizeof *policies; i++) {
-        rest r = c->at;
-        r.recompute = policies[i];
-        if (!c->at.recompute || strcmp(policies[i], c->at.recompute) != 0)
-            add_trial(c, r);
-    }
-    return take_best(c, is_wish ? o->margin : 0);
+    add_recompute(c, &c->at);
+    return take_best(c, recompute_worth(c));
 }
 
 static bool climb_turns(climb *c)

@@ -82,7 +82,7 @@ static void test_words_stay(void **state)
 {
     (void)state;
     static const char *const pins[] = {"params/*=R@data"};
-    sf_graph *graph;
+    sf_graph *graph = NULL;
     if (test_short() ||
         sf_load("examples/gpt2-124m.stablehlo.mlir.gz", NULL, NULL, &graph) != SF_OK)
         skip();

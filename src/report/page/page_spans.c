@@ -182,11 +182,13 @@ static void add_turn_points(walk *w, const sf_inst *inst, const sf_simulation *b
 
 /* By instruction, how much more memory of each kind is in use than before it; permanent memory is
  * in the first. */
-static double (*find_changes(walk *w, const sf_program *p,
+static double (*find_changes(walk *w, const sf_rank_run *run,
                              const sf_memory_kind *kinds))[SF_MEMORY_KIND_COUNT]
 {
+    const sf_program *p = run->program;
     double(*change)[SF_MEMORY_KIND_COUNT] =
         sf_arena_array(&w->page->sim.arena, p->ninsts + 2, sizeof *change);
+    change[0][SF_MEMORY_SCRATCH] = (double)sf_scratch_bytes(p, run->costs);
     for (size_t i = 0; i < p->nbuffers; i++) {
         const sf_buffer *buffer = &p->buffers[i];
         double bytes = (double)buffer->bytes;
@@ -207,10 +209,11 @@ static double (*find_changes(walk *w, const sf_program *p,
 }
 
 /* A collective begins when the compute before it has ended. */
-static void add_points(walk *w, const sf_program *p, const sf_simulation *sim,
-                       const sf_memory_kind *kinds)
+static void add_points(walk *w, const sf_rank_run *run, const sf_memory_kind *kinds)
 {
-    double(*change)[SF_MEMORY_KIND_COUNT] = find_changes(w, p, kinds);
+    const sf_program *p = run->program;
+    const sf_simulation *sim = &run->sim;
+    double(*change)[SF_MEMORY_KIND_COUNT] = find_changes(w, run, kinds);
     double held[SF_MEMORY_KIND_COUNT] = {0}, now = 0;
     w->iterated = 0;
     for (uint32_t i = 0; i < p->ninsts; i++) {
@@ -285,7 +288,7 @@ void sf_page_find_spans(sf_page *page)
         stream_of(&w, &run->program->streams[0]);
         add_spans(&w, run->program, run->sim.insts, run->sim.bodies, 0);
         settle_spans(w.group, run->sim.seconds);
-        add_points(&w, run->program, &run->sim, kinds);
+        add_points(&w, run, kinds);
         thin_points(w.group, run->sim.seconds);
     }
     if (!r->timed)

@@ -2,7 +2,7 @@
 
 const GUTTER = 118, ROW = 30, AXIS = 22, HEAD = 20;
 const PHASES = ['forward', 'backward', 'update'];
-const KINDS = ['parameters', 'optimizer state', 'batch', 'gradients', 'activations', 'resharded tensors', 'gaps'];
+const KINDS = ['parameters', 'optimizer state', 'batch', 'gradients', 'activations', 'resharded tensors', 'gaps', 'scratch'];
 
 /** A column in which most rows have the same value comes as places and values. */
 function unpack(pairs, count, usual) {

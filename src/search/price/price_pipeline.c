@@ -26,7 +26,7 @@ typedef struct lowered_group {
     int group;
     sf_rank_run *run;
     bool is_beyond;
-    double seconds; /* of it alone, where there are limits and it keeps to memory */
+    double seconds; /* of it alone, where there are limits */
     sf_status status;
 } lowered_group;
 
@@ -35,14 +35,12 @@ static bool is_beyond(const sf_rank_run *run, const sf_group_limits *limits, dou
 {
     int64_t most = limits->memory > 0 ? limits->memory : sf_costs_memory(run->costs);
     int64_t bytes = sf_program_bytes(run->program) + sf_scratch_bytes(run->program, run->costs);
-    if (!sf_rank_fits(bytes, most))
-        return true;
     sf_arena arena = {0};
     sf_simulation alone;
     sf_simulate(run->program, run->costs, &arena, &alone);
     sf_arena_free(&arena);
     *seconds = alone.seconds;
-    return alone.seconds >= limits->seconds;
+    return !sf_rank_fits(bytes, most) || alone.seconds >= limits->seconds;
 }
 
 static sf_status lower_group(lowered_group *at)

@@ -25,7 +25,7 @@ typedef struct sf_group_runs {
     int busiest;    /* that computes longest */
     double seconds; /* of a step: until the last has ended */
     bool
-        is_beyond; /* the limits: the last of `count`, by its memory or by `seconds`, which is its own */
+        is_beyond; /* the limits: the last of `count`, by its memory or by `seconds`, which are its own */
 } sf_group_runs;
 
 /* What a plan is of no use beyond: the first group that is beyond ends it. They are lowered on the threads, the first alone where

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "base/checked.h"
+
 enum { TILE = 32, TILE_ROWS = 8, THREADS = TILE * TILE_ROWS };
 
 /* Kinds */
@@ -344,20 +346,21 @@ static void put_target(sf_writer *w, const sf_move *m)
 }
 
 /* i0, i1, ... of `rest`, but for two dimensions. */
-static void put_others(sf_writer *w, const sf_move *m, int one, int other)
+static void put_others(sf_writer *w, const sf_move *m, int one, int other, const char *index)
 {
     for (int d = m->rank - 1; d >= 0; d--)
         if (d != one && d != other)
-            PUT("s64 i%d = rest %% %" PRId64 "; rest /= %" PRId64 ";\n", d, m->dims[d].size,
-                m->dims[d].size);
+            PUT("s64 i%d = rest %% (%s)%" PRId64 "; rest /= (%s)%" PRId64 ";\n", d, index,
+                m->dims[d].size, index, m->dims[d].size);
 }
 
 static void write_each(sf_writer *w, const sf_move *m, int width, int64_t count)
 {
-    PUT("{\nfor (s64 at = BLOCK * THREADS + THREAD; at < %" PRId64
-        "; at += BLOCKS * THREADS) {\ns64 rest = at;\n",
-        count);
-    put_others(w, m, -1, -1);
+    const char *index = sf_index_type(count);
+    PUT("{\nfor (%s at = BLOCK * THREADS + THREAD; at < %" PRId64
+        "; at += BLOCKS * THREADS) {\n%s rest = at;\n",
+        index, count, index);
+    put_others(w, m, -1, -1, index);
     put_source(w, m);
     put_target(w, m);
     PUT("AT(moved_%d, p1, to) = inside ? AT(const moved_%d, p0, from) : (moved_%d)0;\n}\n}\n",
@@ -377,7 +380,7 @@ static void write_tiles(sf_writer *w, const sf_move *m, int width, int a, int b,
     PUT("for (s64 at = BLOCK; at < %" PRId64 "; at += BLOCKS) {\ns64 rest = at;\n", tiles);
     PUT("s64 first_a = rest %% %" PRId64 " * %d; rest /= %" PRId64 ";\n", a_tiles, TILE, a_tiles);
     PUT("s64 first_b = rest %% %" PRId64 " * %d; rest /= %" PRId64 ";\n", b_tiles, TILE, b_tiles);
-    put_others(w, m, a, b);
+    put_others(w, m, a, b, "s64");
     PUT("for (int row = y; row < %d; row += %d) {\ns64 i%d = first_a + x, i%d = first_b + row;\n",
         TILE, TILE_ROWS, a, b);
     PUT("if (i%d >= %" PRId64 " || i%d >= %" PRId64 ") continue;\n", a, m->dims[a].size, b,
@@ -409,9 +412,75 @@ static int fastest(const sf_move *m, bool to)
     return best;
 }
 
+/* Elements that the view of a parameter begins behind its memory. */
+static int64_t begin_of(const sf_writer *w, const sf_param *param)
+{
+    if (!w->inst || param->kind == SF_PARAM_SCRATCH)
+        return 0;
+    return param->kind == SF_PARAM_IN ? w->inst->in[param->index].offset : w->inst->out[0].offset;
+}
+
+/* How many elements of a contiguous last dimension one store of up to 16 bytes takes. */
+static int64_t stored_together(const sf_writer *w, const sf_move *m, int width, const sf_param *to)
+{
+    const sf_move_dim *last = &m->dims[m->rank - 1];
+    int64_t together = sf_gcd(16 / width, sf_gcd(last->size, begin_of(w, to)));
+    for (int d = 0; d < m->rank - 1; d++)
+        together = sf_gcd(together, m->dims[d].size > 1 ? m->dims[d].to : 0);
+    bool are_beside = last->to == 1 && last->from == 1 && !last->transposed;
+    return are_beside ? together : 1;
+}
+
+/* Whether these have one place in the source, too: all are inside, or none. */
+static bool are_read_together(const sf_writer *w, const sf_move *m, int64_t together,
+                              const sf_param *from)
+{
+    const sf_move_dim *last = &m->dims[m->rank - 1];
+    bool are = last->first % together == 0 && last->extent % together == 0 &&
+               begin_of(w, from) % together == 0;
+    for (int d = 0; d < m->rank - 1; d++)
+        are = are && (m->dims[d].extent == 1 || m->dims[d].from % together == 0);
+    return are;
+}
+
+/* Some elements of the last dimension at a time. */
+static void write_runs(sf_writer *w, const sf_move *m, int width, int64_t count, int64_t n,
+                       bool are_together)
+{
+    int last = m->rank - 1;
+    sf_move runs = *m, others = *m;
+    runs.dims[last].size /= n;
+    others.rank--;
+    const char *index = sf_index_type(count);
+    PUT("{\nfor (%s at = BLOCK * THREADS + THREAD; at < %" PRId64
+        "; at += BLOCKS * THREADS) {\n%s rest = at;\n",
+        index, count / n, index);
+    put_others(w, &runs, -1, -1, index);
+    PUT("s64 first = %" PRId64 "ll + i%d * %" PRId64 ";\n", m->dims[last].first, last, n);
+    put_source(w, &others);
+    put_target(w, &others);
+    PUT("ALIGNED(16) moved_%d m[%" PRId64 "];\nUNROLL for (int k = 0; k < %" PRId64
+        "; k++) m[k] = 0;\n",
+        width, n, n);
+    if (are_together)
+        PUT("if (inside && first >= 0 && first < %" PRId64
+            ") move_elements(m, SOME(const moved_%d, p0, from + first, %" PRId64 "), %" PRId64
+            ");\n",
+            m->dims[last].extent, width, n, n * width);
+    else
+        PUT("UNROLL for (int k = 0; k < %" PRId64
+            "; k++) if (inside && first + k >= 0 && first + k < %" PRId64
+            ") m[k] = AT(const moved_%d, p0, from + first + k);\n",
+            n, m->dims[last].extent, width);
+    PUT("move_elements(SOME(moved_%d, p1, to + i%d * %" PRId64 ", %" PRId64 "), m, %" PRId64
+        ");\n}\n}\n",
+        width, last, n, n, n * width);
+    sf_write_launch(w, sf_blocks_for(count / n, THREADS), THREADS, true);
+}
+
 static void write_move(sf_writer *w, const sf_move *m, int width, sf_param from, sf_param to)
 {
-    int64_t count = 1;
+    int64_t count = 1, together = stored_together(w, m, width, &to);
     for (int d = 0; d < m->rank; d++)
         count *= m->dims[d].size;
     int a = fastest(m, false), b = fastest(m, true);
@@ -419,6 +488,8 @@ static void write_move(sf_writer *w, const sf_move *m, int width, sf_param from,
     sf_write_param(w, to);
     if (a != b && m->dims[a].size >= TILE / 4 && m->dims[b].size >= TILE / 4)
         write_tiles(w, m, width, a, b, count);
+    else if (together > 1)
+        write_runs(w, m, width, count, together, are_read_together(w, m, together, &from));
     else
         write_each(w, m, width, count);
 }

@@ -592,6 +592,39 @@ static void test_middle_sums(void **state)
     }
 }
 
+/* Windows that a library does not have the border of: forward, for the image and for the window. */
+static const char bordered[] =
+    "func.func public @main(%%x: tensor<2x9x8x%dx%s>, %%w: tensor<3x3x%dx%dx%s>, %%y: "
+    "tensor<2x5x4x%dx%s>) -> (tensor<2x5x4x%dx%s>, tensor<2x9x8x%dx%s>, tensor<3x3x%dx%dx%s>) {\n"
+    "%%a = stablehlo.convolution(%%x, %%w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+    "window = {stride = [2, 2], pad = [[1, 1], [0, 1]]} {batch_group_count = 1 : i64, "
+    "feature_group_count = 1 : i64} : (tensor<2x9x8x%dx%s>, tensor<3x3x%dx%dx%s>) -> "
+    "tensor<2x5x4x%dx%s>\n"
+    "%%b = stablehlo.convolution(%%y, %%w) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f], "
+    "window = {pad = [[1, 1], [2, 1]], lhs_dilate = [2, 2], reverse = [1, 1]} {batch_group_count = "
+    "1 : i64, feature_group_count = 1 : i64} : (tensor<2x5x4x%dx%s>, tensor<3x3x%dx%dx%s>) -> "
+    "tensor<2x9x8x%dx%s>\n"
+    "%%c = stablehlo.convolution(%%x, %%y) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], "
+    "window = {pad = [[1, 1], [0, 1]], rhs_dilate = [2, 2]} {batch_group_count = 1 : i64, "
+    "feature_group_count = 1 : i64} : (tensor<2x9x8x%dx%s>, tensor<2x5x4x%dx%s>) -> "
+    "tensor<3x3x%dx%dx%s>\n"
+    "return %%a, %%b, %%c : tensor<2x5x4x%dx%s>, tensor<2x9x8x%dx%s>, tensor<3x3x%dx%dx%s>\n}\n";
+
+static void test_borders(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f16", "f32", "f64", "bf16"};
+    static const int channels[][2] = {{8, 16}, {3, 8}, {16, 5}, {12, 4}};
+    for (int i = 0; i < 16; i++) {
+        const char *t = types[i / 4];
+        int c = channels[i % 4][0], k = channels[i % 4][1];
+        static char text[4096];
+        snprintf(text, sizeof text, bordered, c, t, c, k, t, k, t, k, t, c, t, c, k, t, c, t, c, k,
+                 t, k, t, k, t, c, k, t, c, t, c, t, k, t, c, k, t, k, t, c, t, c, k, t);
+        check_text(text, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_scatters),
         cmocka_unit_test(test_odd_products),
         cmocka_unit_test(test_middle_sums),
+        cmocka_unit_test(test_borders),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

@@ -115,17 +115,87 @@ bool sf_call_reduce(sf_calling *c)
     return true;
 }
 
+/* A thread makes some neighbours of the last dimension, its lanes, where windows have one place there. */
+
+/* At most so many copies of the body of a kernel. */
+enum { MOST_COPIES = 128 };
+
+static int lanes_of(const sf_calling *c, int operands, const sf_sliding *windows)
+{
+    const sf_type *type = c->op->out[0];
+    int lanes = 16;
+    if (type->rank == 0 || !sf_sliding_trivial(&windows[type->rank - 1]))
+        return 1;
+    for (int i = 0; i < operands; i++) {
+        int together = sf_call_moved_together(c, i, type->dims[type->rank - 1], 16);
+        lanes = together < lanes ? together : lanes;
+    }
+    return lanes;
+}
+
+/* Declares NAME0, NAME1, ...: the index of the first lane of thread `at`. */
+static void put_lanes_index(sf_calling *c, const char *name, const sf_type *type, int lanes)
+{
+    int64_t dims[SF_MAX_RANK];
+    int last = type->rank - 1;
+    for (int d = 0; d <= last; d++)
+        dims[d] = type->dims[d] / (d == last ? lanes : 1);
+    sf_put_index(c, name, "at", type->rank, dims);
+    if (lanes > 1)
+        SF_PUT(c, "%s%d *= %d;\n", name, last, lanes);
+}
+
+/* Declares NAME: the elements that all lanes have of a parameter, from `at` on, if there are any; else as they may be. */
+static void put_lanes(sf_calling *c, const char *name, const char *type, int param, const char *at,
+                      const char *condition, int lanes, int width)
+{
+    SF_PUT(c,
+           "ALIGNED(16) %s %s[%d];\nif (%s) move_elements(%s, SOME(const %s, p%d, %s, %d), %d);\n",
+           type, name, lanes, condition, name, type, param, at, lanes, lanes * width);
+}
+
+/* Stores `word`, of each lane, of the type as elements. */
+static void put_stored_lanes(sf_calling *c, const sf_type *type, uint32_t param, const char *words,
+                             int lanes)
+{
+    const char *name = sf_type_name(type->dtype);
+    SF_PUT(c,
+           "ALIGNED(16) raw_%s stored_%s[%d];\nUNROLL\nfor (int k = 0; k < %d; k++) stored_%s[k] = "
+           "wput_%s(%s[k]);\nmove_elements(SOME(raw_%s, p%u, (s64)at * %d, %d), stored_%s, %d);\n",
+           name, words, lanes, lanes, words, name, words, name, param, lanes, lanes, words,
+           lanes * sf_call_width(type));
+}
+
+static const char *unrolled(int64_t count, int lanes)
+{
+    return count * lanes <= MOST_COPIES ? "UNROLL\n" : "";
+}
+
+/* The type of positions of windows. */
+static const char *position_type(int rank, const sf_sliding *windows)
+{
+    int64_t most = 0;
+    for (int d = 0; d < rank; d++) {
+        const sf_sliding *w = &windows[d];
+        int64_t low = w->low < 0 ? -w->low : w->low;
+        int64_t reach = w->operand * w->base + w->size * w->dilation + w->high + w->stride + low;
+        most = reach > most ? reach : most;
+    }
+    return sf_index_type(most);
+}
+
 /* Declares i0, i1, ...: the element of window o... at w..., and `seen`: none of it is padding. */
 static void put_seen(sf_calling *c, int rank, const sf_sliding *windows)
 {
+    const char *type = position_type(rank, windows);
     SF_PUT(c, "int seen = 1;\n");
     for (int d = 0; d < rank; d++)
         SF_PUT(c,
-               "s64 i%d = (s64)o%d * %" PRId64 " + (s64)w%d * %" PRId64 " - (%" PRId64
+               "%s i%d = (%s)o%d * (%s)%" PRId64 " + (%s)w%d * (%s)%" PRId64 " - ((%s)%" PRId64
                "ll); seen = seen && i%d >= 0 && i%d %% %" PRId64 " == 0; i%d /= %" PRId64
                "; seen = seen && i%d < %" PRId64 ";\n",
-               d, d, windows[d].stride, d, windows[d].dilation, windows[d].low, d, d,
-               windows[d].base, d, windows[d].base, d, windows[d].operand);
+               type, d, type, d, type, windows[d].stride, type, d, type, windows[d].dilation, type,
+               windows[d].low, d, d, windows[d].base, d, windows[d].base, d, windows[d].operand);
 }
 
 /* The dimension along which windows grow, where that is all they do; -1: none. */
@@ -191,37 +261,54 @@ bool sf_call_window(sf_calling *c)
     if (along >= 0 && count == 1 && monoid_in(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_NONE &&
         !sf_is_complex(type->dtype))
         put_growing(c, type, along, sf_sliding_growth(&windows[along]));
-    sf_call_begin(c, type->count);
+    int lanes = count == 1 ? lanes_of(c, 1, windows) : 1;
+    sf_call_begin(c, type->count / lanes);
     sf_put_captured(c, "t");
-    sf_put_index(c, "o", "at", rank, type->dims);
-    put_initial(c, count);
-    SF_PUT(c, "for (s64 n = 0; n < %" PRId64 "; n++) {\n", all);
+    put_lanes_index(c, "o", type, lanes);
+    for (int i = 0; i < count; i++)
+        SF_PUT(c,
+               "const %s start%d = WLOAD(%s, p%d, 0);\n%s sum%d[%d];\nUNROLL\nfor (int k = 0; k < "
+               "%d; k++) sum%d[k] = start%d;\n",
+               sf_word_type(op->in[i]->dtype), i, sf_type_name(op->in[i]->dtype), count + i,
+               sf_word_type(op->in[i]->dtype), i, lanes, lanes, i, i);
+    SF_PUT(c, "%sfor (%s n = 0; n < (%s)%" PRId64 "; n++) {\n", unrolled(all, lanes), c->index,
+           c->index, all);
     sf_put_index(c, "w", "n", rank, sizes);
     put_seen(c, rank, windows);
     SF_PUT(c, "s64 from = seen ? (s64)(");
     sf_put_flat(c, "i", rank, in->dims);
     SF_PUT(c, ") : 0;\n");
+    for (int i = 0; i < count; i++) {
+        char name[16], raw[32];
+        snprintf(name, sizeof name, "m%d", i);
+        snprintf(raw, sizeof raw, "raw_%s", sf_type_name(op->in[i]->dtype));
+        put_lanes(c, name, raw, i, "from", "seen", lanes, sf_call_width(op->in[i]));
+    }
+    SF_PUT(c, "UNROLL\nfor (int k = 0; k < %d; k++) {\n", lanes);
     for (int i = 0; i < count; i++)
-        SF_PUT(c, "%s b%d = seen ? WLOAD(%s, p%d, from) : WLOAD(%s, p%d, 0);\n",
-               sf_word_type(op->in[i]->dtype), i, sf_type_name(op->in[i]->dtype), i,
-               sf_type_name(op->in[i]->dtype), count + i);
+        SF_PUT(c, "%s a%d = sum%d[k], b%d = seen ? wget_%s(m%d[k]) : start%d;\n",
+               sf_word_type(op->in[i]->dtype), i, i, i, sf_type_name(op->in[i]->dtype), i, i);
     put_fold(c, monoid_in(op, SF_REDUCE_WINDOW_BODY), count, 0);
+    for (int i = 0; i < count; i++)
+        SF_PUT(c, "sum%d[k] = a%d;\n", i, i);
+    SF_PUT(c, "}\n}\n");
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "sum%d", i);
+        put_stored_lanes(c, op->in[i], c->inst->nin + (uint32_t)i, name, lanes);
+    }
     SF_PUT(c, "}\n");
-    put_results(c, count);
-    SF_PUT(c, "}\n");
-    sf_call_end(c, type->count);
+    sf_call_end(c, type->count / lanes);
     return true;
 }
 
-/* Whether element `best` stays selected when `next` comes: `stays`. */
+/* Whether the element x0 stays selected when x1 comes: `stays`. */
 static void put_stays(sf_calling *c)
 {
     static const char *const orders[][2] = {{"EQ", "=="}, {"NE", "!="}, {"GE", ">="},
                                             {"GT", ">"},  {"LE", "<="}, {"LT", "<"}};
     const sf_op *op = c->op;
     sf_dtype dtype = op->in[0]->dtype;
-    const char *type = sf_type_name(dtype), *word = sf_word_type(dtype);
-    SF_PUT(c, "%s x0 = WLOAD(%s, p0, best), x1 = WLOAD(%s, p0, next);\n", word, type, type);
     if (op->attrs[SF_SELECT_AND_SCATTER_SELECT]) {
         const char *cast = sf_is_unsigned(dtype) ? "(u64)" : "";
         for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
@@ -234,40 +321,56 @@ static void put_stays(sf_calling *c)
     SF_PUT(c, "stays = %s != 0;\n", sf_name_value("s", op->regions[0]->results[0]).at);
 }
 
-/* A thread has a window: which element of the operand it selects. */
-static void write_selected(sf_calling *c, const sf_sliding *windows, int64_t selected)
+/* A thread has a window of each of its lanes: which element of the operand it selects. */
+static void write_selected(sf_calling *c, const sf_sliding *windows, int64_t selected, int lanes)
 {
     const sf_type *type = c->op->in[0], *source = c->op->in[1];
+    const char *word = sf_word_type(type->dtype), *name = sf_type_name(type->dtype);
     int64_t sizes[SF_MAX_RANK], all = 1;
+    char raw[32];
+    snprintf(raw, sizeof raw, "raw_%s", name);
     for (int d = 0; d < type->rank; d++) {
         sizes[d] = windows[d].size;
         all *= sizes[d];
     }
     sf_write_views(c->w, c->inst);
     int to = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = selected});
-    sf_call_begin(c, source->count);
+    sf_call_begin(c, source->count / lanes);
     sf_put_captured(c, "s");
-    sf_put_index(c, "o", "at", type->rank, source->dims);
-    SF_PUT(c, "s64 best = -1;\nfor (%s n = 0; n < (%s)%" PRId64 "; n++) {\n", c->index, c->index,
-           all);
+    put_lanes_index(c, "o", source, lanes);
+    SF_PUT(c,
+           "ALIGNED(16) %s best[%d];\n%s kept[%d];\nUNROLL\nfor (int k = 0; k < %d; k++) best[k] = "
+           "-1;\n%sfor (%s n = 0; n < (%s)%" PRId64 "; n++) {\n",
+           c->index, lanes, word, lanes, lanes, unrolled(all, lanes), c->index, c->index, all);
     sf_put_index(c, "w", "n", type->rank, sizes);
     put_seen(c, type->rank, windows);
     SF_PUT(c, "if (!seen) continue;\ns64 next = ");
     sf_put_flat(c, "i", type->rank, type->dims);
-    SF_PUT(c, ";\nint stays = 0;\nif (best >= 0) {\n");
+    SF_PUT(c, ";\n");
+    put_lanes(c, "m", raw, 0, "next", "1", lanes, sf_call_width(type));
+    SF_PUT(
+        c,
+        "UNROLL\nfor (int k = 0; k < %d; k++) {\nconst %s x1 = wget_%s(m[k]);\nint stays = 0;\nif "
+        "(best[k] >= 0) {\nconst %s x0 = kept[k];\n",
+        lanes, word, name, word);
     put_stays(c);
-    SF_PUT(c, "}\nif (!stays) best = next;\n}\nAT(%s, p%d, at) = (%s)best;\n", c->index, to,
-           c->index);
-    sf_call_end(c, source->count);
+    SF_PUT(c,
+           "}\nif (!stays) { best[k] = (%s)next + k; kept[k] = x1; }\n}\n}\nmove_elements(SOME(%s, "
+           "p%d, (s64)at * %d, %d), best, %d * (int)sizeof(%s));\n",
+           c->index, c->index, to, lanes, lanes, lanes, c->index);
+    sf_call_end(c, source->count / lanes);
 }
 
-/* Then one has an element of the result: it goes, in order, over the windows that may see it, and takes from those that select
- * it. */
+/* Then one has so many elements of the result: it goes, in order, over the windows that may see them, and takes from those that
+ * select them. */
 bool sf_call_select_and_scatter(sf_calling *c)
 {
     const sf_op *op = c->op;
     const sf_type *type = op->in[0], *source = op->in[1];
+    const char *index = c->index, *word = sf_word_type(type->dtype),
+               *name = sf_type_name(type->dtype);
     int rank = type->rank;
+    char raw[32];
     sf_sliding windows[SF_MAX_RANK];
     int64_t near[SF_MAX_RANK], windows_near = 1;
     for (int d = 0; d < rank; d++) {
@@ -275,19 +378,20 @@ bool sf_call_select_and_scatter(sf_calling *c)
         near[d] = (windows[d].size - 1) / windows[d].stride + 1;
         windows_near *= near[d];
     }
-    int64_t width = strcmp(c->index, "int") == 0 ? 4 : 8;
+    int lanes = lanes_of(c, 2, windows), width = strcmp(index, "int") == 0 ? 4 : 8;
     int64_t selected = sf_write_scratch(c->w, source->count * width);
+    snprintf(raw, sizeof raw, "raw_%s", name);
     if (source->count > 0)
-        write_selected(c, windows, selected);
+        write_selected(c, windows, selected, lanes);
     sf_write_views(c->w, c->inst);
-    int chosen = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = selected});
-    const char *index = c->index;
-    sf_call_begin(c, type->count);
+    int param = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = selected});
+    sf_call_begin(c, type->count / lanes);
     sf_put_captured(c, "t");
-    sf_put_index(c, "e", "at", rank, type->dims);
-    SF_PUT(c, "%s a0 = WLOAD(%s, p2, 0);\n", sf_word_type(type->dtype), sf_type_name(type->dtype));
-    SF_PUT(c, "for (%s m = 0; m < (%s)%" PRId64 "; m++) {\nint inside = 1;\n", index, index,
-           windows_near);
+    put_lanes_index(c, "e", type, lanes);
+    SF_PUT(c, "%s sum[%d];\nUNROLL\nfor (int k = 0; k < %d; k++) sum[k] = WLOAD(%s, p2, 0);\n",
+           word, lanes, lanes, name);
+    SF_PUT(c, "%sfor (%s m = 0; m < (%s)%" PRId64 "; m++) {\nint inside = 1;\n",
+           unrolled(windows_near, lanes), index, index, windows_near);
     sf_put_index(c, "f", "m", rank, near);
     for (int d = 0; d < rank; d++)
         SF_PUT(c,
@@ -299,12 +403,18 @@ bool sf_call_select_and_scatter(sf_calling *c)
                index, windows[d].size);
     SF_PUT(c, "if (!inside) continue;\n%s from = ", index);
     sf_put_flat(c, "o", rank, source->dims);
-    SF_PUT(c, ";\nif (AT(const %s, p%d, from) != at) continue;\n", index, chosen);
-    SF_PUT(c, "%s b0 = WLOAD(%s, p1, from);\n", sf_word_type(type->dtype),
-           sf_type_name(type->dtype));
+    SF_PUT(c, ";\n");
+    put_lanes(c, "chosen", index, param, "from", "1", lanes, width);
+    put_lanes(c, "given", raw, 1, "from", "1", lanes, sf_call_width(type));
+    SF_PUT(
+        c,
+        "UNROLL\nfor (int k = 0; k < %d; k++) {\nif (chosen[k] != at * %d + k) continue;\n%s a0 = "
+        "sum[k], b0 = wget_%s(given[k]);\n",
+        lanes, lanes, word, name);
     put_fold(c, monoid_in(op, SF_SELECT_AND_SCATTER_BODY), 1, 1);
-    SF_PUT(c, "}\nWSTORE(%s, p3, at, a0);\n", sf_type_name(type->dtype));
-    sf_call_end(c, type->count);
+    SF_PUT(c, "sum[k] = a0;\n}\n}\n");
+    put_stored_lanes(c, type, 3, "sum", lanes);
+    sf_call_end(c, type->count / lanes);
     return true;
 }
 

@@ -625,6 +625,47 @@ static void test_borders(void **state)
     }
 }
 
+/* Windows of one place along the last dimension, whose elements a thread may take together; equal elements: the first is selected. */
+static const char largest[] =
+    "func.func public @main(%%u: tensor<2x9x8x%dx%s>, %%y: tensor<2x5x4x%dx%s>) -> "
+    "(tensor<2x5x4x%dx%s>, tensor<2x9x8x%dx%s>) {\n"
+    "%%x = stablehlo.floor %%u : tensor<2x9x8x%dx%s>\n"
+    "%%z = stablehlo.constant dense<0.5> : tensor<%s>\n"
+    "%%a = \"stablehlo.reduce_window\"(%%x, %%z) <{padding = dense<[[0, 0], [1, 1], [0, 1], [0, "
+    "0]]> : tensor<4x2xi64>, window_dimensions = array<i64: 1, 3, 3, 1>, window_strides = "
+    "array<i64: 1, 2, 2, 1>}> ({\n"
+    "^bb0(%%p: tensor<%s>, %%q: tensor<%s>):\n"
+    "%%m = stablehlo.maximum %%p, %%q : tensor<%s>\n"
+    "stablehlo.return %%m : tensor<%s>\n"
+    "}) : (tensor<2x9x8x%dx%s>, tensor<%s>) -> tensor<2x5x4x%dx%s>\n"
+    "%%b = \"stablehlo.select_and_scatter\"(%%x, %%y, %%z) <{padding = dense<[[0, 0], [1, 1], [0, "
+    "1], [0, 0]]> : tensor<4x2xi64>, window_dimensions = array<i64: 1, 3, 3, 1>, window_strides = "
+    "array<i64: 1, 2, 2, 1>}> ({\n"
+    "^bb0(%%p: tensor<%s>, %%q: tensor<%s>):\n"
+    "%%m = stablehlo.compare GE, %%p, %%q, FLOAT : (tensor<%s>, tensor<%s>) -> tensor<i1>\n"
+    "stablehlo.return %%m : tensor<i1>\n"
+    "}, {\n"
+    "^bb0(%%p: tensor<%s>, %%q: tensor<%s>):\n"
+    "%%m = stablehlo.add %%p, %%q : tensor<%s>\n"
+    "stablehlo.return %%m : tensor<%s>\n"
+    "}) : (tensor<2x9x8x%dx%s>, tensor<2x5x4x%dx%s>, tensor<%s>) -> tensor<2x9x8x%dx%s>\n"
+    "return %%a, %%b : tensor<2x5x4x%dx%s>, tensor<2x9x8x%dx%s>\n}\n";
+
+static void test_pools(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f16", "f32", "f64", "bf16"};
+    static const int channels[] = {16, 3, 4, 1};
+    for (int i = 0; i < 16; i++) {
+        const char *t = types[i / 4];
+        int c = channels[i % 4];
+        static char text[4096];
+        snprintf(text, sizeof text, largest, c, t, c, t, c, t, c, t, c, t, t, t, t, t, t, c, t, t,
+                 c, t, t, t, t, t, t, t, t, t, c, t, c, t, t, c, t, c, t, c, t);
+        check_text(text, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -636,6 +677,7 @@ int main(void)
         cmocka_unit_test(test_odd_products),
         cmocka_unit_test(test_middle_sums),
         cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_pools),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

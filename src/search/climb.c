@@ -18,17 +18,17 @@ enum { MOST_CHANGES = 16 };
 #define MOST_WORK_SOON 2e5
 
 /* What a plan has beside layouts. */
-typedef struct rest {
+typedef struct setting {
     const char *passes;
     const char *recompute; /* a policy; NULL: as the plan that the climb began with */
     int micro_batches;
     const char *
         schedule; /* of its stages, on the same pipeline ranks; NULL: as the plan that the climb began with */
     bool between; /* parameters are sharded as their update is */
-} rest;
+} setting;
 
 typedef struct trial {
-    rest rest;
+    setting rest;
     sf_price price; /* of one that does not fit: see sf_price_within */
     bool is_priced, fits;
 } trial;
@@ -38,7 +38,7 @@ typedef struct climb {
     const sf_search_options *options;
     const sf_plan *from;
     sf_costs *costs;
-    rest at;
+    setting at;
     sf_price price;
     double left; /* nodes that may yet be simulated */
     int count;
@@ -113,7 +113,7 @@ static bool has_same_hosts(const sf_pipe *a, const sf_pipe *b)
 }
 
 /* SF_EMISMATCH where the schedule is not for these stages. */
-static sf_status schedule_as(const climb *c, const rest *rest, sf_plan *plan)
+static sf_status schedule_as(const climb *c, const setting *rest, sf_plan *plan)
 {
     sf_pipeline *own = plan->pipeline;
     const char *name = rest->schedule ? rest->schedule : own->name;
@@ -134,7 +134,7 @@ static sf_status schedule_as(const climb *c, const rest *rest, sf_plan *plan)
     return SF_OK;
 }
 
-static sf_status put_rest(const climb *c, const rest *rest, sf_plan *plan)
+static sf_status put_rest(const climb *c, const setting *rest, sf_plan *plan)
 {
     sf_search_options options = *c->options;
     options.passes = rest->passes;
@@ -152,7 +152,7 @@ static sf_status put_rest(const climb *c, const rest *rest, sf_plan *plan)
 
 /* Trials ------------------------------------------------------------------------------------------------- */
 
-static sf_status price_rest(const climb *c, const rest *rest, sf_plan *plan, sf_price *price,
+static sf_status price_rest(const climb *c, const setting *rest, sf_plan *plan, sf_price *price,
                             sf_group_runs *runs)
 {
     sf_group_limits limits = {.memory = c->options->limited ? c->options->memory : 0,
@@ -177,13 +177,13 @@ static void try_one(void *context, int64_t i, int part)
 }
 
 /* Nodes of the programs of all pipeline ranks. */
-static double count_work(const climb *c, const rest *rest)
+static double count_work(const climb *c, const setting *rest)
 {
     return (double)c->graph->nnodes * (c->from->pipeline ? rest->micro_batches : 1);
 }
 
 /* As long as there is time for it. */
-static void add_trial(climb *c, rest rest)
+static void add_trial(climb *c, setting rest)
 {
     double work = count_work(c, &rest);
     if (c->count == MOST_CHANGES || work > c->left)
@@ -217,11 +217,11 @@ static void run_trials(climb *c, double least, trial **best, trial **large)
 }
 
 /* What is computed again, of these. */
-static void add_recompute(climb *c, const rest *rest)
+static void add_recompute(climb *c, const setting *rest)
 {
     static const char *const policies[] = {"none", "cheap", "layer", "full"};
     for (size_t i = 0; !c->options->recompute && i < sizeof policies / sizeof *policies; i++) {
-        struct rest r = *rest;
+        setting r = *rest;
         r.recompute = policies[i];
         if (!rest->recompute || strcmp(policies[i], rest->recompute) != 0)
             add_trial(c, r);
@@ -248,7 +248,7 @@ static bool take_best(climb *c, double share)
     trial *best, *large;
     run_trials(c, least_time(c, share), &best, &large);
     if (!best && large && !large->rest.recompute) {
-        rest r = large->rest;
+        setting r = large->rest;
         add_recompute(c, &r);
         run_trials(c, least_time(c, recompute_worth(c)), &best, &large);
     }
@@ -278,7 +278,7 @@ static bool climb_passes(climb *c)
                                         SF_FULL_STATE_PASSES ",overlap",
                                         SF_BETWEEN_PASSES ",overlap"};
     for (size_t i = 0; are_passes_open(c->options) && i < sizeof lists / sizeof *lists; i++) {
-        rest r = c->at;
+        setting r = c->at;
         r.passes = lists[i];
         if (strcmp(lists[i], c->at.passes) != 0)
             add_trial(c, r);
@@ -290,7 +290,7 @@ static bool climb_state(climb *c)
 {
     const sf_search_options *o = c->options;
     sf_plan *plan = (sf_plan *)c->from;
-    rest r = c->at;
+    setting r = c->at;
     r.between = true;
     if (c->at.between || o->full_state || o->npins > 0 || shard_between(c->graph, plan, false) == 0)
         return false;
@@ -311,7 +311,7 @@ static bool climb_turns(climb *c)
 {
     if (c->options->micro_batches)
         return false;
-    rest more = c->at, fewer = c->at;
+    setting more = c->at, fewer = c->at;
     more.micro_batches *= 2;
     fewer.micro_batches /= 2;
     add_trial(c, more);
@@ -328,7 +328,7 @@ static bool climb_schedule(climb *c)
                                         "3f1b:3",        "interleaved:4", "interleaved:8"};
     const char *now = c->at.schedule ? c->at.schedule : pipeline ? pipeline->name : "";
     for (size_t i = 0; pipeline && !c->options->schedule && i < sizeof names / sizeof *names; i++) {
-        rest r = c->at;
+        setting r = c->at;
         r.schedule = names[i];
         if (strcmp(names[i], now) != 0)
             add_trial(c, r);

@@ -412,7 +412,7 @@ static int fastest(const sf_move *m, bool to)
     return best;
 }
 
-/* Elements that the view of a parameter begins behind its memory. */
+/* Elements that the view of a parameter begins after its memory. */
 static int64_t begin_of(const sf_writer *w, const sf_param *param)
 {
     if (!w->inst || param->kind == SF_PARAM_SCRATCH)

@@ -87,13 +87,13 @@ for bad in 'full -r zero1' 'some -r dp'; do
 done
 
 # Nothing fits: tensors go to the host, unless that is ruled out, and it is said.
-"$SHEAF_BIN" plan "$step" --cluster 2xH100 --memory 60K -o host.json >out 2>err
+"$SHEAF_BIN" plan "$step" --cluster 2xA100 --memory 60K -o host.json >out 2>err
 grep -q 'warning: no plan was found that fits in 60.0 KiB: .* host .* offload' err
 grep -q 'passes   offload' out
 "$SHEAF_BIN" run --plan host.json --device-memory 60K --steps 3 --check --threads 1 --json | grep '"loss"' >found
 "$SHEAF_BIN" run --plan host.json --passes none --steps 3 --check --threads 1 --json | grep '"loss"' >expected
 cmp expected found
-if "$SHEAF_BIN" plan "$step" --cluster 2xH100 --memory 60K --passes none >out 2>&1; then exit 1; fi
+if "$SHEAF_BIN" plan "$step" --cluster 2xA100 --memory 60K --passes none >out 2>&1; then exit 1; fi
 grep -q 'no plan was found that fits' out
 
 # Why gathers are where they are, and the memory curve before and after each pass.

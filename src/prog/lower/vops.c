@@ -186,6 +186,8 @@ bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)
     if (sf_is(node, SF_OP_CONVERT)) {
         /* Registers saturate at their own range, which is that of i32 and i64. */
         const sf_dtype_info *to = sf_dtype_get(result->dtype);
+        if (result->dtype == SF_F8E8M0FNU && info->bits > 32)
+            return false; /* what is below the range of a float is no zero, either */
         return info->class != SF_FLOAT || to->class == SF_FLOAT || to->class == SF_BOOLEAN ||
                (to->class == SF_SIGNED && to->bits >= 32);
     }

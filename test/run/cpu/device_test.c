@@ -411,6 +411,14 @@ static void test_texts(void **state)
          "%r = stablehlo.multiply %a, %a : tensor<f8E8M0FNU>\n"
          "return %r : tensor<f8E8M0FNU>\n}\n",
          NULL},
+        /* the same of a number of 64 bits */
+        {"func.func public @main(%a: tensor<3xf64>) -> tensor<3xf8E8M0FNU> {\n"
+         "%b = stablehlo.constant dense<[1e-300, 3.0, 1e-40]> : tensor<3xf64>\n"
+         "%c = stablehlo.maximum %a, %b : tensor<3xf64>\n"
+         "%d = stablehlo.minimum %c, %b : tensor<3xf64>\n"
+         "%r = stablehlo.convert %d : (tensor<3xf64>) -> tensor<3xf8E8M0FNU>\n"
+         "return %r : tensor<3xf8E8M0FNU>\n}\n",
+         NULL},
         /* products of no batches, which are walked and not handed over as one */
         {"func.func public @main(%a: tensor<0x4x3x5xf32>, %b: tensor<0x3x5x2xf32>) -> "
          "tensor<0x3x4x2xf32> {\n"

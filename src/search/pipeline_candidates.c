@@ -537,7 +537,7 @@ static void list_all(sf_prospects *p)
             add_recipe(p, groups, 1, 1, NULL);
         else
             add_idle(p, groups, inner);
-        for (int model = 1; model <= MOST_TENSOR && inner > 1; model *= 2)
+        for (int model = 1; model <= MOST_TENSOR && inner > 1; model++)
             if (inner % model == 0)
                 add_recipes(p, groups, inner / model, model);
         if (inner > 1)

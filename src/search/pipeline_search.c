@@ -92,6 +92,7 @@ typedef struct piping {
     drafted own;     /* and of one that is not listed */
     bool *seen,
         *hopeful; /* by prospect: it was cut into stages; and may fit: it waits, or has been tried */
+    double *delays; /* of those, for messages: see sf_draft.waits */
     sf_plan *best;
     const sf_full_price *simulated; /* of it, in its arena */
     sf_group_runs runs;             /* of it */
@@ -180,19 +181,20 @@ static bool is_same_but_turns(const sf_prospect *a, const sf_prospect *b)
 }
 
 /* Whether the other, which may fit, is the same in more turns, holds no more in any stage, and seems to be faster. */
-static bool outdoes(const sf_prospect *other, const sf_prospect *c)
+static bool outdoes(const sf_prospect *other, double delay, const sf_prospect *c)
 {
     bool adds_up =
         c->microbatches > (uint32_t)c->groups ||
         (c->microbatches > 1 && c->stages <= (uint32_t)c->groups); /* gradients, in both */
     return adds_up && other->microbatches > c->microbatches &&
-           other->seconds < SURELY_FASTER * c->seconds && is_same_but_turns(other, c);
+           delay * other->seconds < SURELY_FASTER * c->seconds && is_same_but_turns(other, c);
 }
 
 static bool is_outdone(const piping *p, const sf_prospect *c)
 {
     for (size_t i = 0; i < p->on.count; i++)
-        if (p->hopeful[i] && outdoes(&p->on.list[i], c) && !is_refused(p, &p->on.list[i]))
+        if (p->hopeful[i] && outdoes(&p->on.list[i], p->delays[i], c) &&
+            !is_refused(p, &p->on.list[i]))
             return true;
     return false;
 }
@@ -381,15 +383,20 @@ static void draft_ahead(piping *p, size_t at, size_t way)
     sf_guarded_each(p->on.options->threads, (int64_t)count, make_listed, batch);
 }
 
+static bool is_listed(const piping *p, const sf_prospect *c)
+{
+    return c >= p->on.list && c < p->on.list + p->on.count;
+}
+
 /* The draft, with which the caller is done before the next is asked for. */
 static drafted *find_draft(piping *p, const sf_prospect *c, size_t way)
 {
-    bool is_listed = c >= p->on.list && c < p->on.list + p->on.count;
-    size_t at = is_listed ? (size_t)(c - p->on.list) : 0;
-    drafted *d = is_listed ? &p->drafts[at * WAYS + way] : &p->own;
-    if (is_listed && !d->is_made)
+    bool listed = is_listed(p, c);
+    size_t at = listed ? (size_t)(c - p->on.list) : 0;
+    drafted *d = listed ? &p->drafts[at * WAYS + way] : &p->own;
+    if (listed && !d->is_made)
         draft_ahead(p, at, way);
-    if (!is_listed) {
+    if (!listed) {
         *d = (drafted){.p = p, .of = c, .way = way};
         d->status = make_draft(d);
     }
@@ -423,8 +430,8 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, size_t way, hope *
         p->on.options->spent->drafts++;
     if (status == SF_OK) {
         bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
-        double seconds =
-            c->seconds * (is_small ? 1 : draft->slower); /* starts of kernels tell more */
+        double seconds = c->seconds * draft->waits *
+                         (is_small ? 1 : draft->slower); /* starts of kernels tell more */
         h->may_fit = !cannot_fit(p, draft) && !is_same_cut(p, c, how, draft);
         h->is_likely = h->may_fit && (draft->about <= LIKELY || is_small);
         h->any = h->any || h->may_fit;
@@ -439,6 +446,8 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, size_t way, hope *
         if (h->may_fit && seems_fast(p, &w))
             SF_PUSH(&p->on.arena, p->line, p->waits, p->line_capacity, w);
         remember_cut(p, c, how, draft);
+        if (is_listed(p, c))
+            p->delays[c - p->on.list] = draft->waits;
     }
     free_draft(found);
     return status;
@@ -668,6 +677,7 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     p.drafts = SF_ARRAY(&p.on.arena, p.on.count * WAYS, drafted);
     p.seen = SF_ARRAY(&p.on.arena, p.on.count, bool);
     p.hopeful = SF_ARRAY(&p.on.arena, p.on.count, bool);
+    p.delays = SF_ARRAY(&p.on.arena, p.on.count, double);
     try_prospects(&p, most);
     search_layouts(&p);
     if (!p.best && p.on.count > 0 && p.why != SF_OK) { /* once more, for the message */

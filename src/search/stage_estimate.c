@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "ir/uses.h"
+#include "plan/pipeline/stage_costs.h"
 #include "plan/pipeline_request.h"
 #include "plan/recipe/shared_stages.h"
 #include "search/price/move_cost.h"
@@ -9,6 +11,9 @@
 
 /* Of what is kept by what is counted, what stands in memory at the least: loops that read the rest compute it on their way. */
 #define SURELY_KEPT 0.75
+
+/* Messages that make a step longer than this are worth other stages. */
+#define MUCH_SENT 1.01
 
 /* What a draft is made of. */
 typedef struct drafting {
@@ -19,17 +24,126 @@ typedef struct drafting {
     sf_pipeline pipeline;
 } drafting;
 
+/* Rehearsal: the tasks of the schedule, by the times of their nodes and of the messages between them. */
+
+static const sf_stage_edge *find_edge(const sf_pipe *pipe, uint32_t from, uint32_t to)
+{
+    for (uint32_t e = 0; e < pipe->nedges; e++)
+        if (pipe->edges[e].from == from && pipe->edges[e].to == to)
+            return &pipe->edges[e];
+    return NULL;
+}
+
+/* Adds what the node makes to the bytes of a step along edges, once for each stage that reads it. */
+static void add_messages(const drafting *d, const sf_uses *uses, const sf_node *node,
+                         uint32_t *sent, double *ahead, double *back)
+{
+    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
+    const sf_stages *stages = &d->pipeline.stages;
+    uint32_t from = stages->of_node[node->id];
+    for (sf_value v = node->result; v < node->result + node->nresults; v++)
+        for (uint32_t u = uses->first[v]; u < uses->first[v + 1]; u++) {
+            const sf_node *reader =
+                uses->at[u].node == SF_NONE ? NULL : d->graph->nodes[uses->at[u].node];
+            if (!reader || reader->phase == SF_UPDATE || stages->anywhere[reader->id])
+                continue;
+            uint32_t to = stages->of_node[reader->id];
+            bool is_ahead = node->phase == SF_FORWARD;
+            const sf_stage_edge *edge =
+                is_ahead ? find_edge(pipe, from, to) : find_edge(pipe, to, from);
+            if (to == from || !edge || sent[to] == v + 1)
+                continue;
+            sent[to] = v + 1;
+            (is_ahead ? ahead : back)[edge - pipe->edges] +=
+                (double)sf_type_bytes(sf_type_of(d->graph, v));
+        }
+}
+
+/* Of so many bytes of a step: what a rank sends of them in a micro-batch. */
+static int64_t *time_messages(const drafting *d, const double *bytes, double unit, sf_arena *arena)
+{
+    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
+    const sf_mesh *mesh = &d->load.plan->mesh;
+    double parts = (double)sf_mesh_size(mesh) / mesh->axes[0].size * pipe->nmicrobatches;
+    int64_t *out = SF_ARRAY(arena, pipe->nedges, int64_t);
+    for (uint32_t e = 0; e < pipe->nedges; e++)
+        if (bytes[e] > 0)
+            out[e] = (int64_t)(sf_costs_collective(d->load.costs, SF_PERMUTE, 1, bytes[e] / parts) /
+                               unit);
+    return out;
+}
+
+static double time_schedule(const drafting *d, const sf_pipe_costs *costs, sf_arena *arena)
+{
+    sf_pipe_jobs jobs;
+    sf_times times;
+    sf_schedule_time(&d->pipeline.schedule, costs, arena, &jobs, &times);
+    return (double)times.makespan;
+}
+
+/* How long a step takes with messages, and how much longer than without. */
+static void rehearse(const drafting *d, sf_arena *arena, double *seconds, double *slower)
+{
+    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
+    const bool *moving = sf_find_moving(d->graph, arena);
+    sf_uses uses = sf_uses_of(d->graph, arena);
+    uint32_t *sent = SF_ARRAY(arena, pipe->nstages, uint32_t);
+    double *ahead = SF_ARRAY(arena, pipe->nedges, double),
+           *back = SF_ARRAY(arena, pipe->nedges, double), all = 0;
+    for (uint32_t i = 0; i < d->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(d->graph, i);
+        if (node->phase == SF_UPDATE || d->pipeline.stages.anywhere[node->id])
+            continue;
+        all += d->times[node->id];
+        if (moving[node->id])
+            add_messages(d, &uses, node, sent, ahead, back);
+    }
+    sf_pipe_costs costs = sf_costs_of_stages(d->graph, &d->pipeline.stages, pipe, d->times, arena);
+    double unit = 1e-6 * all / pipe->nmicrobatches, alone = time_schedule(d, &costs, arena);
+    costs.ahead = time_messages(d, ahead, unit, arena);
+    costs.back = time_messages(d, back, unit, arena);
+    double together = time_schedule(d, &costs, arena);
+    *seconds = unit * together;
+    *slower = alone > 0 ? together / alone : 1;
+}
+
+/* Stages are as even as they can be, or, where messages take long, less even for the sake of what they send: as the rehearsal
+ * says. */
+static sf_status cut_as_suits(const sf_prospects *p, const sf_spec *spec, drafting *d,
+                              sf_arena *arena, sf_diag *diag, double *waits)
+{
+    static const double tolerances[] = {0.03, 0.1, 0.3, 1};
+    sf_pipeline_costs costs = {d->times, d->load.recomputed, &d->loads};
+    double seconds, slower;
+    d->loads.tolerance = tolerances[0];
+    SF_TRY(sf_pipeline_by(p->graph, spec, &costs, arena, diag, &d->pipeline));
+    rehearse(d, arena, &seconds, waits);
+    for (size_t i = 1; i<sizeof tolerances / sizeof *tolerances && * waits> MUCH_SENT; i++) {
+        drafting other = *d;
+        d->loads.tolerance = tolerances[i];
+        if (sf_pipeline_by(p->graph, spec, &costs, arena, NULL, &other.pipeline) != SF_OK)
+            break;
+        double now;
+        rehearse(&other, arena, &now, &slower);
+        if (now >= seconds)
+            continue;
+        d->pipeline = other.pipeline;
+        seconds = now;
+        *waits = slower;
+    }
+    return SF_OK;
+}
+
 static sf_status cut_pipeline(const sf_prospects *p, const sf_prospect *c, drafting *d,
-                              sf_arena *arena, sf_diag *diag)
+                              sf_arena *arena, sf_diag *diag, double *waits)
 {
     sf_spec spec = {.stages = {.kind = SF_STAGES_COUNT, .count = c->stages},
                     .schedule = c->schedule,
                     .micro_batches = (int)c->microbatches};
-    sf_pipeline_costs costs = {d->times, d->load.recomputed, &d->loads};
     if (p->options->stage_scopes)
         spec.stages = *p->options->stage_scopes;
     SF_TRY(sf_stage_loads(&d->load, arena, diag, &d->loads));
-    SF_TRY(sf_pipeline_by(p->graph, &spec, &costs, arena, diag, &d->pipeline));
+    SF_TRY(cut_as_suits(p, &spec, d, arena, diag, waits));
     d->pipeline.axis = 0;
     return SF_OK;
 }
@@ -120,7 +234,7 @@ static double find_slower(const drafting *d)
 static sf_status put_in_stages(const sf_prospects *p, const sf_prospect *c, drafting *d,
                                sf_arena *arena, sf_diag *diag, sf_draft *out)
 {
-    SF_TRY(cut_pipeline(p, c, d, arena, diag));
+    SF_TRY(cut_pipeline(p, c, d, arena, diag, &out->waits));
     d->pipeline.split_bytes = sf_split_bytes(d->load.costs, &out->plan->mesh, d->pipeline.axis);
     SF_TRY(sf_plan_set_pipeline(out->plan, p->graph, &d->pipeline, diag));
     return sf_plan_split_sets(p->graph, out->plan, diag);

@@ -19,6 +19,7 @@ typedef struct sf_draft {
     uint32_t *cut; /* by node, its stage; in the arena */
     double
         slower; /* how much longer the busiest group takes than if all shared evenly and nothing was computed again */
+    double waits; /* how much longer a step takes with the messages between stages */
     double
         held; /* of its memory, what arguments and gradients that turns add up take in the fullest group, */
     double least; /* and with what is surely kept for the backward pass, */

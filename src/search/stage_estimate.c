@@ -126,7 +126,7 @@ static sf_status cut_as_suits(const sf_prospects *p, const sf_spec *spec, drafti
         double now;
         rehearse(&other, arena, &now, &slower);
         if (now >= seconds)
-            continue;
+            break;
         d->pipeline = other.pipeline;
         seconds = now;
         *waits = slower;

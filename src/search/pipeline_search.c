@@ -440,7 +440,7 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, size_t way, hope *
         waiting w = {.of = c,
                      .way = way,
                      .seconds = seconds,
-                     .rank = (h->is_likely ? 1 : DOUBT) * seconds,
+                     .rank = (draft->about <= LIKELY ? 1 : DOUBT * fmax(1, draft->about)) * seconds,
                      .about = draft->about,
                      .is_likely = h->is_likely};
         if (h->may_fit && seems_fast(p, &w))

@@ -14,6 +14,7 @@
 
 /* Messages that make a step longer than this are worth other stages. */
 #define MUCH_SENT 1.01
+#define NOT_FULL 0.9
 
 /* What a draft is made of. */
 typedef struct drafting {
@@ -23,6 +24,56 @@ typedef struct drafting {
     const double *times; /* by node */
     sf_pipeline pipeline;
 } drafting;
+
+/* By stage, bytes of a rank that the turns under way keep. */
+static double *find_kept(const drafting *d, sf_arena *arena)
+{
+    const sf_schedule *schedule = &d->pipeline.schedule;
+    double *kept = SF_ARRAY(arena, schedule->pipe.nstages, double);
+    for (uint32_t i = 0; i < d->graph->top->nnodes; i++) {
+        uint32_t node = d->graph->top->nodes[i];
+        kept[d->pipeline.stages.of_node[node]] += d->loads.kept[node];
+    }
+    for (uint32_t s = 0; s < schedule->pipe.nstages; s++)
+        kept[s] *= (double)sf_turns_in_flight(schedule, s) /
+                   __builtin_popcountll(sf_pipe_hosts(&schedule->pipe, s, 0));
+    return kept;
+}
+
+static double kept_bytes(const drafting *d, const double *kept, uint32_t group)
+{
+    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
+    double bytes = 0;
+    for (uint32_t s = 0; s < pipe->nstages; s++)
+        if (sf_pipe_hosts(pipe, s, 0) >> group & 1)
+            bytes += kept[s];
+    return bytes;
+}
+
+static double room_of(const drafting *d, uint32_t group, sf_arena *arena)
+{
+    return d->load.memory > 0
+               ? (double)d->load.memory
+               : (double)sf_costs_memory(sf_costs_at(d->load.costs, 0, (int)group, arena));
+}
+
+/* What the fullest group holds, by what stages are cut by, of its memory. */
+static double find_fullest(const drafting *d, sf_arena *arena)
+{
+    const double *kept = find_kept(d, arena);
+    double most = 0;
+    for (uint32_t g = 0; g < d->load.groups; g++) {
+        double bytes = kept_bytes(d, kept, g);
+        for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
+            uint32_t stage = d->pipeline.stages.of_argument[i];
+            bool is_here = stage < d->pipeline.stages.count &&
+                           sf_pipe_hosts(&d->pipeline.schedule.pipe, stage, 0) >> g & 1;
+            bytes += is_here ? d->loads.fixed[i] : 0;
+        }
+        most = fmax(most, bytes / room_of(d, g, arena));
+    }
+    return most;
+}
 
 /* Rehearsal: the tasks of the schedule, by the times of their nodes and of the messages between them. */
 
@@ -108,7 +159,7 @@ static void rehearse(const drafting *d, sf_arena *arena, double *seconds, double
 }
 
 /* Stages are as even as they can be, or, where messages take long, less even for the sake of what they send: as the rehearsal
- * says. */
+ * says, and where the fullest group does not hold too much then. */
 static sf_status cut_as_suits(const sf_prospects *p, const sf_spec *spec, drafting *d,
                               sf_arena *arena, sf_diag *diag, double *waits)
 {
@@ -118,18 +169,21 @@ static sf_status cut_as_suits(const sf_prospects *p, const sf_spec *spec, drafti
     d->loads.tolerance = tolerances[0];
     SF_TRY(sf_pipeline_by(p->graph, spec, &costs, arena, diag, &d->pipeline));
     rehearse(d, arena, &seconds, waits);
-    for (size_t i = 1; i<sizeof tolerances / sizeof *tolerances && * waits> MUCH_SENT; i++) {
+    bool may_differ = *waits > MUCH_SENT;
+    double fullest = may_differ ? fmax(NOT_FULL, find_fullest(d, arena)) : 0;
+    for (size_t i = 1; may_differ && i < sizeof tolerances / sizeof tolerances[0]; i++) {
         drafting other = *d;
         d->loads.tolerance = tolerances[i];
         if (sf_pipeline_by(p->graph, spec, &costs, arena, NULL, &other.pipeline) != SF_OK)
             break;
         double now;
         rehearse(&other, arena, &now, &slower);
-        if (now >= seconds)
+        if (now >= seconds || find_fullest(&other, arena) > fullest)
             break;
         d->pipeline = other.pipeline;
         seconds = now;
         *waits = slower;
+        may_differ = slower > MUCH_SENT;
     }
     return SF_OK;
 }
@@ -172,38 +226,11 @@ static double held_bytes(const drafting *d, const sf_plan *plan, uint32_t group,
     return bytes + (pipe->nmicrobatches > pipe->ngroups ? all : pipe->nmicrobatches > 1 ? most : 0);
 }
 
-/* By stage, bytes of a rank that the turns under way keep. */
-static double *find_kept(const drafting *d, sf_arena *arena)
-{
-    const sf_schedule *schedule = &d->pipeline.schedule;
-    double *kept = SF_ARRAY(arena, schedule->pipe.nstages, double);
-    for (uint32_t i = 0; i < d->graph->top->nnodes; i++) {
-        uint32_t node = d->graph->top->nodes[i];
-        kept[d->pipeline.stages.of_node[node]] += d->loads.kept[node];
-    }
-    for (uint32_t s = 0; s < schedule->pipe.nstages; s++)
-        kept[s] *= (double)sf_turns_in_flight(schedule, s) /
-                   __builtin_popcountll(sf_pipe_hosts(&schedule->pipe, s, 0));
-    return kept;
-}
-
-static double kept_bytes(const drafting *d, const double *kept, uint32_t group)
-{
-    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
-    double bytes = 0;
-    for (uint32_t s = 0; s < pipe->nstages; s++)
-        if (sf_pipe_hosts(pipe, s, 0) >> group & 1)
-            bytes += kept[s];
-    return bytes;
-}
-
 static void find_shares(const drafting *d, sf_arena *arena, sf_draft *out)
 {
     const double *by_stage = find_kept(d, arena);
     for (uint32_t g = 0; g < d->load.groups; g++) {
-        double room = d->load.memory > 0
-                          ? (double)d->load.memory
-                          : (double)sf_costs_memory(sf_costs_at(d->load.costs, 0, (int)g, arena));
+        double room = room_of(d, g, arena);
         double held = held_bytes(d, out->plan, g, arena), kept = kept_bytes(d, by_stage, g);
         out->held = fmax(out->held, held / room);
         out->mean += (held + SURELY_KEPT * kept) / room / d->load.groups;

@@ -120,7 +120,7 @@ bool sf_pick_of(const sf_op *op, sf_pick *out)
 {
     if (op->noperands != 4 || op->nregions != 1 || op->regions[0]->nnodes > MAX_NODES ||
         op->regions[0]->narguments != 4 || op->regions[0]->nresults != 2 ||
-        sf_is_float(op->in[1]->dtype))
+        sf_is_float(op->in[1]->dtype) || sf_is_complex(op->in[1]->dtype))
         return false;
     *out = (sf_pick){0};
     trial t = {.op = op, .block = op->regions[0]};

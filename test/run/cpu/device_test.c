@@ -411,7 +411,22 @@ static void test_texts(void **state)
          "%r = stablehlo.multiply %a, %a : tensor<f8E8M0FNU>\n"
          "return %r : tensor<f8E8M0FNU>\n}\n",
          NULL},
-        /* the same of a number of 64 bits */
+        /* what goes with the largest is no index */
+        {"func.func public @main(%a: tensor<6x4xf32>, %b: tensor<6x4xcomplex<f32>>, %i: "
+         "tensor<f32>, %j: "
+         "tensor<complex<f32>>) -> (tensor<4xf32>, tensor<4xcomplex<f32>>) {\n"
+         "%r:2 = \"stablehlo.reduce\"(%a, %b, %i, %j) <{dimensions = array<i64: 0>}> ({\n"
+         "^bb0(%p: tensor<f32>, %q: tensor<complex<f32>>, %s: tensor<f32>, %t: "
+         "tensor<complex<f32>>):\n"
+         "%c = stablehlo.compare GT, %p, %s, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+         "%x = stablehlo.select %c, %p, %s : tensor<i1>, tensor<f32>\n"
+         "%y = stablehlo.select %c, %q, %t : tensor<i1>, tensor<complex<f32>>\n"
+         "stablehlo.return %x, %y : tensor<f32>, tensor<complex<f32>>\n"
+         "}) : (tensor<6x4xf32>, tensor<6x4xcomplex<f32>>, tensor<f32>, tensor<complex<f32>>) -> "
+         "(tensor<4xf32>, tensor<4xcomplex<f32>>)\n"
+         "return %r#0, %r#1 : tensor<4xf32>, tensor<4xcomplex<f32>>\n}\n",
+         NULL},
+        /* and a number of 64 bits that is too small for a float */
         {"func.func public @main(%a: tensor<3xf64>) -> tensor<3xf8E8M0FNU> {\n"
          "%b = stablehlo.constant dense<[1e-300, 3.0, 1e-40]> : tensor<3xf64>\n"
          "%c = stablehlo.maximum %a, %b : tensor<3xf64>\n"

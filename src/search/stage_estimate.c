@@ -16,6 +16,9 @@
 #define MUCH_SENT 1.01
 #define NOT_FULL 0.9
 
+/* What is rehearsed is known to about so much: less even stages are worth it from then on. */
+#define WORTH_IT 0.97
+
 /* What a draft is made of. */
 typedef struct drafting {
     const sf_graph *graph;
@@ -178,7 +181,7 @@ static sf_status cut_as_suits(const sf_prospects *p, const sf_spec *spec, drafti
             break;
         double now;
         rehearse(&other, arena, &now, &slower);
-        if (now >= seconds || find_fullest(&other, arena) > fullest)
+        if (now >= WORTH_IT * seconds || find_fullest(&other, arena) > fullest)
             break;
         d->pipeline = other.pipeline;
         seconds = now;

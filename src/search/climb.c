@@ -7,6 +7,7 @@
 #include "base/machine.h"
 #include "local/rank.h"
 #include "plan/pipeline/schedules.h"
+#include "plan/propagate.h"
 #include "plan/recompute_policy.h"
 #include "search/fit.h"
 #include "sheaf/pass.h"
@@ -24,6 +25,7 @@ typedef struct setting {
     int micro_batches;
     const char *
         schedule; /* of its stages, on the same pipeline ranks; NULL: as the plan that the climb began with */
+    bool anew;    /* layouts of nodes follow from those of arguments */
     bool between; /* parameters are sharded as their update is */
 } setting;
 
@@ -134,9 +136,27 @@ static sf_status schedule_as(const climb *c, const setting *rest, sf_plan *plan)
     return SF_OK;
 }
 
+/* As pins of all arguments would have it. */
+static sf_status propagate_anew(const sf_graph *graph, sf_plan *plan)
+{
+    sf_arena arena = {0};
+    const bool *fixed = SF_ARRAY(&arena, graph->nnodes, bool);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        uint32_t count = node->noperands + node->nresults;
+        if (count > 0)
+            memset(plan->nodes[node->id], 0, count * sizeof **plan->nodes);
+    }
+    sf_status status = sf_plan_propagate_around(graph, plan, fixed, NULL);
+    sf_arena_free(&arena);
+    return status;
+}
+
 static sf_status put_rest(const climb *c, const setting *rest, sf_plan *plan)
 {
     sf_search_options options = *c->options;
+    if (rest->anew)
+        SF_TRY(propagate_anew(c->graph, plan));
     options.passes = rest->passes;
     plan->micro_batches = rest->micro_batches;
     sf_fit_passes(plan, &options);
@@ -286,6 +306,18 @@ static bool climb_passes(climb *c)
     return take_best(c, 0);
 }
 
+/* What the search made of nodes one axis at a time may be worse than what follows from arguments. */
+static bool climb_layouts(climb *c)
+{
+    setting r = c->at;
+    bool is_open = c->options->npins == 0 && c->from->npins == 0 && !c->from->pipeline;
+    r.anew = true;
+    if (c->at.anew || !is_open)
+        return false;
+    add_trial(c, r);
+    return take_best(c, 0);
+}
+
 static bool climb_state(climb *c)
 {
     const sf_search_options *o = c->options;
@@ -339,8 +371,8 @@ static bool climb_schedule(climb *c)
 static bool climb_all(climb *c)
 {
     typedef bool change(climb * c);
-    static change *const changes[] = {climb_turns, climb_schedule, climb_state, climb_passes,
-                                      climb_recompute};
+    static change *const changes[] = {climb_turns, climb_schedule, climb_layouts,
+                                      climb_state, climb_passes,   climb_recompute};
     enum { KINDS = sizeof changes / sizeof *changes };
     bool any = false;
     for (int kind = 0, failures = 0; failures < KINDS && !is_over(c); kind = (kind + 1) % KINDS) {

@@ -23,7 +23,6 @@ enum { MOST_NODES = 1500000, MOST_NODES_ASKED = 2000000 };
 
 /* What may fit, but rarely does, is tried behind what takes so much longer: about as long as with layers computed again. */
 #define DOUBT 1.4
-#define LIKELY 0.9
 #define SURELY_FULL 1.2 /* by what is known before stages are cut */
 
 /* What a pipeline turned out to take tells of others in the same stages, in other turns: those that would take so much of the best. */
@@ -360,7 +359,7 @@ static bool is_likely_wanted(const piping *p, size_t at, size_t way)
     bool was_likely = false, any = way == 0 || is_surely_full(p, c, 0);
     for (size_t w = 0; w < way; w++) {
         any = any || ways[w].is_made;
-        was_likely = was_likely || (ways[w].is_made && ways[w].draft.about <= LIKELY);
+        was_likely = was_likely || (ways[w].is_made && ways[w].draft.about <= SF_LIKELY_FULL);
     }
     return any && !was_likely && !ways[way].is_made && !p->seen[at] && is_worth_it(p, c) &&
            !is_outdone(p, c) && !is_slow_way(p, c, way) && !is_surely_full(p, c, way);
@@ -433,14 +432,15 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, size_t way, hope *
         double seconds = c->seconds * draft->waits *
                          (is_small ? 1 : draft->slower); /* starts of kernels tell more */
         h->may_fit = !cannot_fit(p, draft) && !is_same_cut(p, c, how, draft);
-        h->is_likely = h->may_fit && (draft->about <= LIKELY || is_small);
+        h->is_likely = h->may_fit && (draft->about <= SF_LIKELY_FULL || is_small);
         h->any = h->any || h->may_fit;
         h->none = draft->mean > 1 && p->on.graph->nnodes > SF_SMALL_STEP;
         h->held = fmin(h->held, draft->held);
         waiting w = {.of = c,
                      .way = way,
                      .seconds = seconds,
-                     .rank = (draft->about <= LIKELY ? 1 : DOUBT * fmax(1, draft->about)) * seconds,
+                     .rank = (draft->about <= SF_LIKELY_FULL ? 1 : DOUBT * fmax(1, draft->about)) *
+                             seconds,
                      .about = draft->about,
                      .is_likely = h->is_likely};
         if (h->may_fit && seems_fast(p, &w))

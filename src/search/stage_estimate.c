@@ -12,10 +12,6 @@
 /* Of what is kept by what is counted, what stands in memory at the least: loops that read the rest compute it on their way. */
 #define SURELY_KEPT 0.75
 
-/* Messages that make a step longer than this are worth other stages. */
-#define MUCH_SENT 1.01
-#define NOT_FULL 0.9
-
 /* What is rehearsed is known to about so much: less even stages are worth it from then on. */
 #define WORTH_IT 0.97
 
@@ -60,21 +56,39 @@ static double room_of(const drafting *d, uint32_t group, sf_arena *arena)
                : (double)sf_costs_memory(sf_costs_at(d->load.costs, 0, (int)group, arena));
 }
 
-/* What the fullest group holds, by what stages are cut by, of its memory. */
+/* Arguments, and gradients where more than one turn adds to them. Where there are no more turns than groups, a group may be done with
+ * those of one of its stages before it begins another. */
+static double held_bytes(const drafting *d, uint32_t group, sf_arena *arena)
+{
+    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
+    const sf_plan *plan = d->load.plan;
+    double bytes = 0, most = 0, all = 0, *gradients = SF_ARRAY(arena, pipe->nstages, double);
+    for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
+        const sf_argument *argument = &d->graph->arguments[i];
+        const sf_layout *layout = &plan->arguments[i];
+        uint64_t holders = sf_pipeline_holders(&d->pipeline, d->graph, i);
+        if (holders != 0 && !(holders >> group & 1))
+            continue;
+        bytes += sf_shard_bytes(sf_argument_type(d->graph, i), layout, &plan->mesh);
+        if (argument->gradient != SF_NONE)
+            gradients[d->pipeline.stages.of_argument[i]] +=
+                sf_shard_bytes(sf_type_of(d->graph, argument->gradient), layout, &plan->mesh);
+    }
+    for (uint32_t s = 0; s < pipe->nstages; s++) {
+        most = fmax(most, gradients[s]);
+        all += gradients[s];
+    }
+    return bytes + (pipe->nmicrobatches > pipe->ngroups ? all : pipe->nmicrobatches > 1 ? most : 0);
+}
+
+/* Of its memory, what the fullest group may hold. */
 static double find_fullest(const drafting *d, sf_arena *arena)
 {
     const double *kept = find_kept(d, arena);
     double most = 0;
-    for (uint32_t g = 0; g < d->load.groups; g++) {
-        double bytes = kept_bytes(d, kept, g);
-        for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
-            uint32_t stage = d->pipeline.stages.of_argument[i];
-            bool is_here = stage < d->pipeline.stages.count &&
-                           sf_pipe_hosts(&d->pipeline.schedule.pipe, stage, 0) >> g & 1;
-            bytes += is_here ? d->loads.fixed[i] : 0;
-        }
-        most = fmax(most, bytes / room_of(d, g, arena));
-    }
+    for (uint32_t g = 0; g < d->load.groups; g++)
+        most =
+            fmax(most, (held_bytes(d, g, arena) + kept_bytes(d, kept, g)) / room_of(d, g, arena));
     return most;
 }
 
@@ -138,6 +152,8 @@ static double time_schedule(const drafting *d, const sf_pipe_costs *costs, sf_ar
 /* How long a step takes with messages, and how much longer than without. */
 static void rehearse(const drafting *d, sf_arena *arena, double *seconds, double *slower)
 {
+    *seconds = 0;
+    *slower = 1;
     const sf_pipe *pipe = &d->pipeline.schedule.pipe;
     const bool *moving = sf_find_moving(d->graph, arena);
     sf_uses uses = sf_uses_of(d->graph, arena);
@@ -152,6 +168,8 @@ static void rehearse(const drafting *d, sf_arena *arena, double *seconds, double
         if (moving[node->id])
             add_messages(d, &uses, node, sent, ahead, back);
     }
+    if (!(all > 0))
+        return;
     sf_pipe_costs costs = sf_costs_of_stages(d->graph, &d->pipeline.stages, pipe, d->times, arena);
     double unit = 1e-6 * all / pipe->nmicrobatches, alone = time_schedule(d, &costs, arena);
     costs.ahead = time_messages(d, ahead, unit, arena);
@@ -166,15 +184,14 @@ static void rehearse(const drafting *d, sf_arena *arena, double *seconds, double
 static sf_status cut_as_suits(const sf_prospects *p, const sf_spec *spec, drafting *d,
                               sf_arena *arena, sf_diag *diag, double *waits)
 {
-    static const double tolerances[] = {0.03, 0.1, 0.3, 1};
+    static const double tolerances[] = {0.1, 0.3, 1}; /* beside the usual one */
     sf_pipeline_costs costs = {d->times, d->load.recomputed, &d->loads};
     double seconds, slower;
-    d->loads.tolerance = tolerances[0];
     SF_TRY(sf_pipeline_by(p->graph, spec, &costs, arena, diag, &d->pipeline));
     rehearse(d, arena, &seconds, waits);
-    bool may_differ = *waits > MUCH_SENT;
-    double fullest = may_differ ? fmax(NOT_FULL, find_fullest(d, arena)) : 0;
-    for (size_t i = 1; may_differ && i < sizeof tolerances / sizeof tolerances[0]; i++) {
+    bool may_differ = WORTH_IT * *waits > 1;
+    double fullest = may_differ ? fmax(SF_LIKELY_FULL, find_fullest(d, arena)) : 0;
+    for (size_t i = 0; may_differ && i < sizeof tolerances / sizeof tolerances[0]; i++) {
         drafting other = *d;
         d->loads.tolerance = tolerances[i];
         if (sf_pipeline_by(p->graph, spec, &costs, arena, NULL, &other.pipeline) != SF_OK)
@@ -186,7 +203,7 @@ static sf_status cut_as_suits(const sf_prospects *p, const sf_spec *spec, drafti
         d->pipeline = other.pipeline;
         seconds = now;
         *waits = slower;
-        may_differ = slower > MUCH_SENT;
+        may_differ = WORTH_IT * slower > 1;
     }
     return SF_OK;
 }
@@ -205,36 +222,12 @@ static sf_status cut_pipeline(const sf_prospects *p, const sf_prospect *c, draft
     return SF_OK;
 }
 
-/* Arguments, and gradients where more than one turn adds to them. Where there are no more turns than groups, a group may be done with
- * those of one of its stages before it begins another. */
-static double held_bytes(const drafting *d, const sf_plan *plan, uint32_t group, sf_arena *arena)
-{
-    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
-    double bytes = 0, most = 0, all = 0, *gradients = SF_ARRAY(arena, pipe->nstages, double);
-    for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
-        const sf_argument *argument = &d->graph->arguments[i];
-        const sf_layout *layout = &plan->arguments[i];
-        uint64_t holders = sf_pipeline_holders(plan->pipeline, d->graph, i);
-        if (holders != 0 && !(holders >> group & 1))
-            continue;
-        bytes += sf_shard_bytes(sf_argument_type(d->graph, i), layout, &plan->mesh);
-        if (argument->gradient != SF_NONE)
-            gradients[d->pipeline.stages.of_argument[i]] +=
-                sf_shard_bytes(sf_type_of(d->graph, argument->gradient), layout, &plan->mesh);
-    }
-    for (uint32_t s = 0; s < pipe->nstages; s++) {
-        most = fmax(most, gradients[s]);
-        all += gradients[s];
-    }
-    return bytes + (pipe->nmicrobatches > pipe->ngroups ? all : pipe->nmicrobatches > 1 ? most : 0);
-}
-
 static void find_shares(const drafting *d, sf_arena *arena, sf_draft *out)
 {
     const double *by_stage = find_kept(d, arena);
     for (uint32_t g = 0; g < d->load.groups; g++) {
         double room = room_of(d, g, arena);
-        double held = held_bytes(d, out->plan, g, arena), kept = kept_bytes(d, by_stage, g);
+        double held = held_bytes(d, g, arena), kept = kept_bytes(d, by_stage, g);
         out->held = fmax(out->held, held / room);
         out->mean += (held + SURELY_KEPT * kept) / room / d->load.groups;
         out->least = fmax(out->least, (held + SURELY_KEPT * kept) / room);

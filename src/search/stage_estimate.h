@@ -6,6 +6,9 @@
 
 #include "search/pipeline_candidates.h"
 
+/* A group that holds about so much of its memory is likely to fit. */
+#define SF_LIKELY_FULL 0.9
+
 /* One of the ways to make a plan of a prospect. */
 typedef struct sf_stage_way {
     const char *recompute;

@@ -25,10 +25,10 @@ typedef struct ground {
     sf_search_options options;
 } ground;
 
-static void open_ground(sf_graph *graph, ground *g)
+static void open_ground(sf_graph *graph, const char *cluster, ground *g)
 {
     *g = (ground){0};
-    assert_int_equal(sf_cluster_open("4xV100", NULL, &g->cluster), SF_OK);
+    assert_int_equal(sf_cluster_open(cluster, NULL, &g->cluster), SF_OK);
     g->options = (sf_search_options){
         .cluster = g->cluster, .target = sf_engine_target(NULL), .memory = MEMORY, .limited = true};
     g->p = (sf_prospects){.graph = graph, .options = &g->options};
@@ -83,7 +83,7 @@ static void test_no_group_takes_less(void **state)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         sf_graph *graph = test_chain(16, sizes[k].batch, sizes[k].width, false);
         ground g;
-        open_ground(graph, &g);
+        open_ground(graph, "4xV100", &g);
         for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++)
             for (uint32_t microbatches = 4; microbatches <= 16; microbatches *= 2) {
                 sf_price price;
@@ -106,7 +106,7 @@ static void test_what_turns_keep(void **state)
     sf_graph *graph = test_chain(16, 4096, 64, false);
     ground g;
     sf_price all, few;
-    open_ground(graph, &g);
+    open_ground(graph, "4xV100", &g);
     sf_draft gpipe = draft_of(&g, "gpipe", 16, "none", &all),
              other = draft_of(&g, "1f1b", 16, "none", &few);
     assert_true(all.memory > few.memory && gpipe.least > other.least);
@@ -124,7 +124,7 @@ static void test_how_evenly(void **state)
     for (int layers = 16; layers <= 17; layers++) {
         sf_graph *graph = test_chain(layers, 4096, 256, false);
         ground g;
-        open_ground(graph, &g);
+        open_ground(graph, "4xV100", &g);
         double slower = draft_of(&g, "1f1b", 8, "none", &price).slower;
         double most = (layers + GROUPS - 1) / GROUPS * GROUPS / (double)layers;
         if (slower < 1 || slower > 1.1 * most || (layers == 17 && slower < 1.1))
@@ -134,10 +134,39 @@ static void test_how_evenly(void **state)
     }
 }
 
+/* How much messages make a step longer, beside what they do when it is simulated: against a network that hardly takes time. */
+static void test_what_messages_take(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"gpipe", "1f1b", "zb-h1", "zb-v"};
+    static const char *const networks[] = {"4x1xV100@400G", "4x1xV100@10G", "4x1xV100@1G"};
+    sf_graph *graph = test_chain(16, 4096, 256, false);
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+        ground g;
+        sf_price alone, price;
+        double before = 0;
+        open_ground(graph, "4x1xV100@64x1600G", &g);
+        draft_of(&g, schedules[i], 8, "none", &alone);
+        close_ground(&g);
+        for (size_t n = 0; n < sizeof networks / sizeof *networks; n++) {
+            open_ground(graph, networks[n], &g);
+            double waits = draft_of(&g, schedules[i], 8, "none", &price).waits;
+            double takes = price.seconds / alone.seconds;
+            print_message("%-6s %-14s %.2f rehearsed, %.2f simulated\n", schedules[i], networks[n],
+                          waits, takes);
+            assert_true(waits >= 1 && waits >= before);
+            assert_true(waits < 1.75 * takes && takes < 1.75 * waits);
+            before = waits;
+            close_ground(&g);
+        }
+    }
+    sf_graph_free(graph);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_group_takes_less),
-                                       cmocka_unit_test(test_what_turns_keep),
-                                       cmocka_unit_test(test_how_evenly)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_group_takes_less), cmocka_unit_test(test_what_turns_keep),
+        cmocka_unit_test(test_what_messages_take), cmocka_unit_test(test_how_evenly)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

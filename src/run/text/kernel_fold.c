@@ -192,7 +192,7 @@ static void put_seen(sf_calling *c, int rank, const sf_sliding *windows)
     for (int d = 0; d < rank; d++)
         SF_PUT(c,
                "%s i%d = (%s)o%d * (%s)%" PRId64 " + (%s)w%d * (%s)%" PRId64 " - ((%s)%" PRId64
-               "ll); seen = seen && i%d >= 0 && i%d %% %" PRId64 " == 0; i%d /= %" PRId64
+               "); seen = seen && i%d >= 0 && i%d %% %" PRId64 " == 0; i%d /= %" PRId64
                "; seen = seen && i%d < %" PRId64 ";\n",
                type, d, type, d, type, windows[d].stride, type, d, type, windows[d].dilation, type,
                windows[d].low, d, d, windows[d].base, d, windows[d].base, d, windows[d].operand);

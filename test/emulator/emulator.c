@@ -280,9 +280,7 @@ static bool find_loaded(const sf_kernel *kernel, host_kernel *out)
 /* Those that are not loaded yet, together. */
 static sf_status load_kernels(const sf_kernels *module, sf_diag *diag)
 {
-    sf_kernels missing = {.has_words = module->has_words,
-                          .has_attention = module->has_attention,
-                          .checks = module->checks};
+    sf_kernels missing = {.needs = module->needs};
     host_kernel found;
     for (size_t i = 0; i < module->nkernels; i++)
         if (!find_loaded(module->kernels[i], &found))
@@ -311,7 +309,7 @@ static sf_status compile_host(sf_device *d, const sf_kernels *module, sf_threads
         const char *body = module->kernels[i]->text;
         bool found = find_loaded(module->kernels[i], &h->kernels[i]);
         SF_ASSERT(found);
-        h->kernels[i].meets = strstr(body, "BARRIER") || strstr(body, "_FOLD(");
+        h->kernels[i].meets = strstr(body, "BARRIER") || strstr(body, "_FOLD(") || strstr(body, "sort_");
         functions[i] = &h->kernels[i];
     }
     pthread_mutex_unlock(&lock);

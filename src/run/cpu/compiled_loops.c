@@ -137,7 +137,7 @@ static sf_status compile_text(const sf_buf *text, sf_diag *diag)
 
 sf_status sf_natives_load(const sf_kernels *module, sf_diag *diag)
 {
-    sf_kernels missing = {.has_vector = true};
+    sf_kernels missing = {.needs = {.vector = true}};
     sf_buf text = {0};
     sf_status status = SF_OK;
     for (size_t i = 0; i < module->nkernels; i++)

@@ -411,8 +411,8 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         SF_TRY(sf_cuda_own_space(c, (sf_space_kind)space, p->arena_bytes[space], diag,
                                  &arenas[space]));
-    c->module.checks = sf_cuda_wants_checks();
-    if (c->module.checks)
+    c->module.needs.checks = sf_cuda_wants_checks();
+    if (c->module.needs.checks)
         SF_TRY(sf_cuda_own_space(c, SF_SPACE_HOST, SF_FAULT_BYTES, diag, &c->faults));
     SF_TRY(open_frame(c, &c->top, p, arenas, arguments, diag));
     SF_TRY(sf_cuda_own_memory(c, c->scratch_bytes, diag, &c->scratch));

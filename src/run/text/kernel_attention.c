@@ -91,7 +91,7 @@ static void put_pointers(sf_calling *c, const named *params, int count)
             SF_PUT(c, "char *%s = p%d;\n", all[i], at);
         else
             SF_PUT(c, "char *%s = 0;\n", all[i]);
-        if (c->w->module->checks)
+        if (c->w->module->needs.checks)
             sf_put_bounds_of(c->out, all[i], at < count ? at : -1);
     }
 }
@@ -129,7 +129,7 @@ static void put_kernel(sf_calling *c, pass which, const named *params, int count
     sf_buf_puts(c->out, "#endif\n");
     c->w->shared = shared_bytes(which, wide, each.rows, rows->dims[3]);
     c->w->together = each.together;
-    c->w->module->has_attention = true;
+    c->w->module->needs.attention = true;
     sf_write_launch(c->w, tiles * pairs, each.rows * 2, false);
 }
 
@@ -146,13 +146,13 @@ static named turn(sf_calling *c, const char *name, uint32_t index)
            "{\nenum { DEPTH = %" PRId64 ", HEADS = %" PRId64 ", PLACES = %" PRId64
            " };\nchar *from = p0, *to = p1;\n",
            type->dims[3], type->dims[2], type->dims[1]);
-    if (c->w->module->checks) {
+    if (c->w->module->needs.checks) {
         sf_put_bounds_of(c->out, "from", 0);
         sf_put_bounds_of(c->out, "to", 1);
     }
     put_file(c, "#if HAS_GROUPS\n", &sf_text_attend_turn);
     sf_buf_puts(c->out, "#else\n}\n#endif\n");
-    c->w->module->has_attention = true;
+    c->w->module->needs.attention = true;
     sf_write_launch(c->w, lines * pairs, TURN_THREADS, false);
     return transposed;
 }

@@ -65,10 +65,12 @@ void sf_call_copy_first(sf_calling *c, uint32_t index)
         return;
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_IN, .index = index});
     sf_write_param(c->w, (sf_param){.kind = SF_PARAM_OUT, .index = index});
-    sf_call_begin(c, type->count);
-    SF_PUT(c, "AT(moved_%d, p1, at) = AT(const moved_%d, p0, at);\n", sf_call_width(type),
-           sf_call_width(type));
-    sf_call_end(c, type->count);
+    int64_t offsets = sf_gcd(inst->in[index].offset, inst->out[index].offset);
+    int64_t together = sf_gcd(16 / sf_call_width(type), sf_gcd(type->count, offsets));
+    int width = (int)together * sf_call_width(type);
+    sf_call_begin(c, type->count / together);
+    SF_PUT(c, "AT(moved_%d, p1, at) = AT(const moved_%d, p0, at);\n", width, width);
+    sf_call_end(c, type->count / together);
 }
 
 /* Element by element */

@@ -19,8 +19,8 @@ typedef struct sf_text_file {
     const unsigned char *bytes;
     size_t size;
 } sf_text_file;
-extern const sf_text_file sf_text_base, sf_text_vector, sf_text_words, sf_text_attention,
-    sf_text_attend, sf_text_attend_groups, sf_text_attend_turn;
+extern const sf_text_file sf_text_base, sf_text_vector, sf_text_words, sf_text_key_sort,
+    sf_text_attention, sf_text_attend, sf_text_attend_groups, sf_text_attend_turn;
 
 typedef struct sf_kernel {
     const char *name; /* from its text */
@@ -32,16 +32,22 @@ typedef struct sf_kernel {
     int shared; /* bytes of shared memory, beside those that its text declares, on GPUs with groups of warps */
 } sf_kernel;
 
+/* What some of a module's kernels need, beside cu/kernel_base.cu. */
+typedef struct sf_kernel_needs {
+    bool words;     /* cu/kernel_words.cu */
+    bool key_sort;  /* cu/key_sort.cu */
+    bool attention; /* cu/attention_entry.cu */
+    bool vector;    /* functions of run/vec/math.h, which compilers make vectors of */
+    bool checks;    /* of each access to memory: run/text/kernel_check.h */
+} sf_kernel_needs;
+
 /* A zeroed one is empty. */
 typedef struct sf_kernels {
     sf_arena arena;
     sf_interner names;
     sf_kernel **kernels;
     size_t nkernels, capacity;
-    bool has_words;     /* some need cu/words.cu, too, */
-    bool has_attention; /* or on cu/attention.cu, */
-    bool has_vector;    /* or on functions of run/vec/math.h, which compilers make vectors of */
-    bool checks;        /* each access to memory: run/text/kernel_check.h */
+    sf_kernel_needs needs;
 } sf_kernels;
 
 typedef enum sf_param_kind {
@@ -120,7 +126,7 @@ void sf_write_views(sf_writer *w, const sf_inst *inst);
 int64_t sf_write_scratch(sf_writer *w, int64_t bytes);
 
 /* The body becomes a kernel, unless the module has it, and a launch of it with the parameters is
- * added to the code. Body and parameters are then empty. `words`: it needs cu/words.cu. */
+ * added to the code. Body and parameters are then empty. `words`: it needs cu/kernel_words.cu. */
 void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words);
 
 /* One more launch of the last kernel, with these parameters. */

@@ -71,7 +71,7 @@ static void put_function(sf_buf *text, const sf_writer *w, int threads, const ch
     for (size_t i = 0; i < w->nparams; i++)
         sf_buf_printf(text, "%s%s p%zu", i ? ", " : "", is_number(&w->params[i]) ? "s64" : "char *",
                       i);
-    sf_buf_printf(text, w->module->checks ? ")\n{\nenum { own = 0 };\n%s}\n" : ")\n%s",
+    sf_buf_printf(text, w->module->needs.checks ? ")\n{\nenum { own = 0 };\n%s}\n" : ")\n%s",
                   w->body.text);
 }
 
@@ -126,8 +126,8 @@ static const sf_kernel *find_kernel(sf_writer *w, int threads)
 
 void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words)
 {
-    w->module->has_words = w->module->has_words || words;
-    if (w->module->checks && w->ntable == 0)
+    w->module->needs.words = w->module->needs.words || words;
+    if (w->module->needs.checks && w->ntable == 0)
         sf_write_checks(w);
     sf_launch launch = {.kernel = find_kernel(w, threads),
                         .blocks = blocks,
@@ -144,7 +144,7 @@ void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words)
 void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *params)
 {
     const sf_launch *last = &w->code->launches[w->code->nlaunches - 1];
-    uint32_t nparams = last->kernel->nparams, given = nparams - w->module->checks;
+    uint32_t nparams = last->kernel->nparams, given = nparams - w->module->needs.checks;
     sf_param *copy = SF_ARRAY(w->arena, nparams, sf_param);
     memcpy(copy, params, given * sizeof *params);
     if (given < nparams)
@@ -173,14 +173,16 @@ static void add_entrance(const sf_kernel *kernel, sf_buf *out)
 
 void sf_kernels_text(const sf_kernels *m, size_t first, size_t count, bool host, sf_buf *out)
 {
-    if (m->checks)
+    if (m->needs.checks)
         sf_buf_puts(out, "#define CHECKS\n");
     add_file(out, &sf_text_base);
-    if (m->has_vector)
+    if (m->needs.vector)
         add_file(out, &sf_text_vector);
-    if (m->has_words)
+    if (m->needs.words)
         add_file(out, &sf_text_words);
-    if (m->has_attention)
+    if (m->needs.key_sort)
+        add_file(out, &sf_text_key_sort);
+    if (m->needs.attention)
         add_file(out, &sf_text_attention);
     for (size_t i = first; i < first + count; i++) {
         sf_buf_putc(out, '\n');

@@ -1,6 +1,6 @@
-/* Sorting by keys that are small numbers, in a stable way: from the lowest digit of the key to the highest, each digit in three
- * steps. A thread has a chunk of the elements and counts those of each digit; the counts of all chunks are added up, digit by digit;
- * and the threads put the elements of their chunks where the sums say. */
+/* Sorting by keys that are small numbers, in a stable way: from the lowest digit of the key to the highest, each digit in three steps
+ * (run/text/cu/key_sort.cu). A block counts the elements of a tile by their digits; the counts of tiles are added up; and the blocks
+ * put the elements of their tiles where the sums say. */
 #ifndef SF_RUN_TEXT_KEY_SORT_H
 #define SF_RUN_TEXT_KEY_SORT_H
 

@@ -155,7 +155,7 @@ int sf_write_tile(sf_writer *w, const sf_inst *inst)
 {
     emitter e = {
         .w = w, .inst = inst, .loop = inst->loop, .out = &w->body, .vector = 1, .index = "s64"};
-    w->module->has_vector = true;
+    w->module->needs.vector = true;
     text_begin(&e);
     text_look(&e);
     sf_write_views(w, inst);

@@ -313,7 +313,7 @@ static void compile_kernels(const sf_kernels *kernels)
 /* A compiler takes longer to start than to compile a kernel. */
 static void compile_together(long cases, long first, const char *only)
 {
-    sf_kernels kernels = {.checks = sf_cuda_wants_checks()};
+    sf_kernels kernels = {.needs = {.checks = sf_cuda_wants_checks()}};
     for (int op = 0; op < SF_OP_COUNT; op++)
         for (long i = 0; i < cases && test_can_draw((sf_opcode)op); i++)
             if (!only || strcmp(only, sf_opdef_get((sf_opcode)op)->name) == 0)

@@ -258,7 +258,7 @@ static void test_text(void **state)
         print_message("NVRTC is not here\n");
         skip();
     }
-    sf_kernels kernels = {.checks = *state != NULL};
+    sf_kernels kernels = {.needs = {.checks = *state != NULL}};
     size_t end = test_short() ? 6 : sizeof shapes / sizeof *shapes;
     for (size_t i = 0; i < end; i += 3) { /* one of each type */
         sf_graph *graph = make_graph(&shapes[i]);

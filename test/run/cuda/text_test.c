@@ -67,7 +67,7 @@ static void test_all_text(void **state)
         print_message("NVRTC is not here\n");
         skip();
     }
-    sf_kernels kernels = {.checks = *state != NULL};
+    sf_kernels kernels = {.needs = {.checks = *state != NULL}};
     add_step(&kernels, "examples/gpt-micro.stablehlo.mlir");
     int cases = test_rounds(CASES);
     if (test_short() && *state)

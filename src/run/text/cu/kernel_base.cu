@@ -33,6 +33,8 @@ typedef double f64;
 #define THREAD ((int)threadIdx.x)
 #define THREADS ((int)blockDim.x)
 #define SHUFFLE(x, other) __shfl_xor_sync(0xffffffffu, x, other)
+#define LANES_WITH(x) __match_any_sync(0xffffffffu, x) /* of this warp: a bit for each that has the same x */
+#define WARP_BARRIER() __syncwarp()
 #define UNROLL _Pragma("unroll")
 #define UNROLL_SOME _Pragma("unroll 4")
 #define UNROLL_TWICE _Pragma("unroll 2")
@@ -96,6 +98,19 @@ SHUFFLER(s32)
 SHUFFLER(s64)
 #define SHUFFLE(x, other)                                                                          \
     _Generic((x), f32 : shuffle_f32, f64 : shuffle_f64, s32 : shuffle_s32, s64 : shuffle_s64)(x, other)
+#define WARP_BARRIER() sf_barrier()
+static inline u32 lanes_with(s32 x)
+{
+    u32 lanes = 0;
+    sf_shuffled.s32s[sf_thread] = x;
+    sf_barrier();
+    for (int lane = 0; lane < 32; lane++)
+        if (sf_shuffled.s32s[sf_thread / 32 * 32 + lane] == x)
+            lanes |= 1u << lane;
+    sf_barrier();
+    return lanes;
+}
+#define LANES_WITH(x) lanes_with(x)
 #define UNROLL
 #define UNROLL_SOME
 #define UNROLL_TWICE

@@ -141,12 +141,24 @@ static int64_t *time_messages(const drafting *d, const double *bytes, double uni
     return out;
 }
 
+/* Seconds of updates on the group that has most of them: they are no tasks. */
+static double find_updates(const drafting *d)
+{
+    double own[SF_MOST_GROUPS] = {0}, most = 0;
+    for (uint32_t i = 0; i < d->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(d->graph, i);
+        uint64_t groups = node->phase == SF_UPDATE ? sf_pipeline_groups(&d->pipeline, node->id) : 0;
+        for (; groups; groups &= groups - 1)
+            own[__builtin_ctzll(groups)] += d->times[node->id];
+    }
+    for (uint32_t g = 0; g < d->load.groups; g++)
+        most = fmax(most, own[g]);
+    return most;
+}
+
 static double time_schedule(const drafting *d, const sf_pipe_costs *costs, sf_arena *arena)
 {
-    sf_pipe_jobs jobs;
-    sf_times times;
-    sf_schedule_time(&d->pipeline.schedule, costs, arena, &jobs, &times);
-    return (double)times.makespan;
+    return (double)sf_schedule_rehearse(&d->pipeline.schedule, costs, arena);
 }
 
 /* How long a step takes with messages, and how much longer than without. */
@@ -174,9 +186,9 @@ static void rehearse(const drafting *d, sf_arena *arena, double *seconds, double
     double unit = 1e-6 * all / pipe->nmicrobatches, alone = time_schedule(d, &costs, arena);
     costs.ahead = time_messages(d, ahead, unit, arena);
     costs.back = time_messages(d, back, unit, arena);
-    double together = time_schedule(d, &costs, arena);
-    *seconds = unit * together;
-    *slower = alone > 0 ? together / alone : 1;
+    double together = time_schedule(d, &costs, arena), updates = find_updates(d);
+    *seconds = unit * together + updates;
+    *slower = alone > 0 ? *seconds / (unit * alone + updates) : 1;
 }
 
 /* Stages are as even as they can be, or, where messages take long, less even for the sake of what they send: as the rehearsal

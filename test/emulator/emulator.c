@@ -309,7 +309,8 @@ static sf_status compile_host(sf_device *d, const sf_kernels *module, sf_threads
         const char *body = module->kernels[i]->text;
         bool found = find_loaded(module->kernels[i], &h->kernels[i]);
         SF_ASSERT(found);
-        h->kernels[i].meets = strstr(body, "BARRIER") || strstr(body, "_FOLD(") || strstr(body, "sort_");
+        h->kernels[i].meets =
+            strstr(body, "BARRIER") || strstr(body, "_FOLD(") || strstr(body, "sort_");
         functions[i] = &h->kernels[i];
     }
     pthread_mutex_unlock(&lock);

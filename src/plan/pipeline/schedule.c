@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solve/order/ports.h"
+
 const bool *sf_pipe_all_backward(uint32_t nstages, sf_arena *arena)
 {
     bool *all = SF_ARRAY(arena, nstages, bool);
@@ -155,6 +157,15 @@ void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, s
     sf_pipe_make_jobs(&schedule->pipe, costs, 0, arena, jobs);
     sf_queues queues = sf_schedule_queues(schedule, jobs, arena);
     sf_queues_time(&jobs->jobs, &queues, arena, times);
+}
+
+int64_t sf_schedule_rehearse(const sf_schedule *schedule, const sf_pipe_costs *costs,
+                             sf_arena *arena)
+{
+    sf_pipe_jobs jobs;
+    sf_pipe_make_jobs(&schedule->pipe, costs, 0, arena, &jobs);
+    sf_queues queues = sf_schedule_queues(schedule, &jobs, arena);
+    return sf_queues_time_with_ports(&jobs.jobs, &queues, arena);
 }
 
 /* Check */

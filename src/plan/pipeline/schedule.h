@@ -139,6 +139,10 @@ sf_status sf_schedule_check(const sf_schedule *schedule, sf_diag *diag);
 void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, sf_arena *arena,
                       sf_pipe_jobs *jobs, sf_times *times);
 
+/* How long it takes where what a pipeline rank sends goes one after the other: sf_queues_time_with_ports. */
+int64_t sf_schedule_rehearse(const sf_schedule *schedule, const sf_pipe_costs *costs,
+                             sf_arena *arena);
+
 /* Text */
 
 #define SF_PASS_LETTERS "FBW"                              /* by sf_pass */

@@ -254,8 +254,8 @@ static void begin_windows(sf_calling *c, const updates *u, int64_t count)
 {
     sf_call_begin(c, count * (u->window / u->beside));
     SF_PUT(c,
-           "s64 first = (s64)at / %" PRId64 ";\n%s part = (%s)((s64)at %% %" PRId64
-           ") * %" PRId64 ";\n(void)part;\n",
+           "s64 first = (s64)at / %" PRId64 ";\n%s part = (%s)((s64)at %% %" PRId64 ") * %" PRId64
+           ";\n(void)part;\n",
            u->window / u->beside, c->index, c->index, u->window / u->beside, u->beside);
     sf_put_captured(c, "t");
     sf_put_index(c, "x", "part", u->nwindow, u->along_dims);

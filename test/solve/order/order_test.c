@@ -16,6 +16,7 @@
 #include "solve/order/modulo_schedule.h"
 #include "solve/order/order_exact.h"
 #include "solve/order/order_search.h"
+#include "solve/order/ports.h"
 #include "solve/search/dice.h"
 
 /* Problems */
@@ -196,6 +197,64 @@ static void test_times_are_those_of_relaxation(void **state)
 }
 
 /* Each waits for the next, the last one for the first. */
+/* Messages of a port one after the other never take less than all at once, and no longer than if nothing else happened
+ * meanwhile; where they take no time, nothing changes. */
+static void test_ports_take_longer(void **state)
+{
+    (void)state;
+    sf_dice dice = {17};
+    uint32_t longer = 0;
+    for (uint32_t i = 0; i < 3000; i++) {
+        sf_arena arena = {0};
+        sf_times at_once;
+        sf_jobs jobs = draw_jobs(&shapes[i % COUNT(shapes)], &dice, &arena);
+        sf_wait *waits = SF_ARRAY(&arena, jobs.nwaits + 1, sf_wait);
+        jobs.limits = NULL;
+        sf_queues queues = any_queues(&jobs, NULL, &arena);
+        sf_queues_time(&jobs, &queues, &arena, &at_once);
+        int64_t most = 0, takes = sf_queues_time_with_ports(&jobs, &queues, &arena);
+        for (uint32_t j = 0; j < jobs.njobs; j++)
+            most += jobs.jobs[j].time;
+        for (uint32_t w = 0; w < jobs.nwaits; w++) {
+            most += jobs.waits[w].delay;
+            waits[w] = (sf_wait){jobs.waits[w].before, jobs.waits[w].after, 0};
+        }
+        assert_true(takes >= at_once.makespan && takes <= most);
+        longer += takes > at_once.makespan;
+        jobs.waits = waits;
+        sf_queues_time(&jobs, &queues, &arena, &at_once);
+        assert_int_equal(sf_queues_time_with_ports(&jobs, &queues, &arena), at_once.makespan);
+        sf_arena_free(&arena);
+    }
+    assert_true(longer > 300);
+}
+
+/* Four jobs of 1, each of which sends the other machine something that takes 3: it comes at 4, 7, 10 and 13. */
+static void test_a_port_sends_one_thing_at_a_time(void **state)
+{
+    (void)state;
+    enum { MESSAGES = 4 };
+    sf_arena arena = {0};
+    sf_job all[2 * MESSAGES];
+    sf_wait waits[MESSAGES];
+    for (uint32_t j = 0; j < MESSAGES; j++) {
+        all[j] = (sf_job){.time = 1, .machines = 1};
+        all[MESSAGES + j] = (sf_job){.time = 1, .machines = 2};
+        waits[j] = (sf_wait){j, MESSAGES + j, 3};
+    }
+    sf_jobs jobs = {
+        .njobs = 2 * MESSAGES, .nmachines = 2, .nwaits = MESSAGES, .jobs = all, .waits = waits};
+    sf_jobs_index(&jobs, &arena);
+    sf_queues queues = sf_queues_new(&jobs, &arena);
+    for (uint32_t j = 0; j < jobs.njobs; j++)
+        sf_queues_add(&jobs, &queues, j);
+    sf_times at_once;
+    sf_queues_time(&jobs, &queues, &arena, &at_once);
+    assert_int_equal(at_once.makespan, 8);
+    assert_int_equal(sf_queues_time_with_ports(&jobs, &queues, &arena), 14);
+    sf_arena_free(&arena);
+}
+
 static void test_circles_are_circles(void **state)
 {
     (void)state;
@@ -422,6 +481,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times_are_those_of_relaxation),
+        cmocka_unit_test(test_ports_take_longer),
+        cmocka_unit_test(test_a_port_sends_one_thing_at_a_time),
         cmocka_unit_test(test_circles_are_circles),
         cmocka_unit_test(test_branch_and_bound_finds_what_trying_everything_finds),
         cmocka_unit_test(test_the_search_is_near_the_best),

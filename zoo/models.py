@@ -505,3 +505,28 @@ def mixer():
         return cross_entropy(dense(params["head"], x.mean(1)), batch["label"])
 
     return train(loss_of, params, {"patches": draw.normal(8, 16, 48), "label": draw.integers(8, 8)})
+
+
+@entry("model-shifts", ROLES)
+def shifts():
+    """tokens mixed with the one before by a pad that cuts off what it adds, and with every other one by a pad between elements"""
+    draw = Draw()
+    params = {"embed": draw.normal(32, 16, scale=0.3), "out": draw.dense(16, 32)}
+    for i in range(2):
+        params[f"layer_{i}"] = {"mix": draw.normal(16), "keep": draw.dense(16, 16), "twice": draw.normal(16)}
+
+    def shifted(x, before):
+        return jax.lax.pad(x, 0.0, ((0, 0, 0), (before, -before, 0), (0, 0, 0)))
+
+    def spread(x):
+        return jax.lax.pad(x, 0.0, ((0, 0, 0), (0, -x.shape[1] + 1, 1), (0, 0, 0)))
+
+    def loss_of(params, batch):
+        x = params["embed"][batch["ids"]]
+        for i in range(2):
+            p = params[f"layer_{i}"]
+            mixed = x * p["mix"] + shifted(x, 1) * (1 - p["mix"]) + shifted(x, -2)
+            x = x + jnp.tanh(dense(p["keep"], mixed)) + spread(x) * p["twice"]
+        return cross_entropy(dense(params["out"], x), batch["labels"])
+
+    return train(loss_of, params, {"ids": draw.integers(32, 8, 12), "labels": draw.integers(32, 8, 12)})

@@ -199,6 +199,16 @@ static bool same_type_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *ou
     return true;
 }
 
+/* A pad that cuts off as much as it adds has the same type, and other elements. */
+static bool pad_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
+{
+    const sf_attr *low = spec->attrs[SF_PAD_LOW], *interior = spec->attrs[SF_PAD_INTERIOR];
+    for (int d = 0; d < spec->types[0]->rank; d++)
+        if (low->ints[d] != 0 || interior->ints[d] != 0)
+            return false;
+    return same_type_rule(emitter, spec, out);
+}
+
 /* To a format that has all values of the type: JAX marks so the values that a policy of
  * jax.checkpoint keeps. */
 static bool precision_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
@@ -455,7 +465,7 @@ static rule *const rules[SF_OP_COUNT] = {
     [SF_OP_SELECT] = select_rule,
     [SF_OP_COMPARE] = compare_rule,
     [SF_OP_CONCATENATE] = same_type_rule,
-    [SF_OP_PAD] = same_type_rule,
+    [SF_OP_PAD] = pad_rule,
     [SF_OP_REAL] = part_rule,
     [SF_OP_IMAG] = part_rule,
     [SF_OP_COMPLEX] = complex_rule,

@@ -150,6 +150,10 @@ static sf_content mix_loop(sf_content hash, const sf_loop *loop)
         hash = mix(mix(mix(hash, access->view), (uint64_t)access->dtype), access->is_row);
         for (int d = 0; d < loop->rank; d++)
             hash = mix(hash, (uint64_t)access->strides[d]);
+        for (int d = 0; access->windows && d < loop->rank; d++)
+            hash = mix(mix(mix(hash, (uint64_t)access->windows[d].low),
+                           (uint64_t)access->windows[d].count),
+                       (uint64_t)access->windows[d].step);
     }
     for (uint32_t i = 0; i < loop->nsteps; i++)
         hash = mix_step(hash, &loop->steps[i]);

@@ -71,8 +71,10 @@ static bool access_fits(const sf_program *p, const sf_inst *inst, const sf_acces
     const sf_view *view = writes ? &inst->out[access->view] : &inst->in[access->view];
     int64_t first = view->offset, last = view->offset;
     int rank = access->is_row ? loop->split : loop->rank;
+    if (writes && access->windows)
+        return false;
     for (int i = 0; i < rank; i++)
-        if (!extend_reach(loop->dims[i], access->strides[i], &first, &last))
+        if (!extend_reach(sf_access_size(loop, access, i), access->strides[i], &first, &last))
             return false;
     return access->dtype == view->dtype && is_inside_buffer(p, view, first, last);
 }
@@ -405,7 +407,7 @@ static uint32_t count_reads(const sf_inst *inst, uint32_t first, uint32_t end, u
 
 static bool walks_alike(const sf_inst *inst, const sf_access *a, const sf_access *b)
 {
-    if (a->is_row || b->is_row)
+    if (a->is_row || b->is_row || a->windows)
         return false;
     for (int i = 0; i < inst->loop->rank; i++)
         if (inst->loop->dims[i] != 1 && a->strides[i] != b->strides[i])

@@ -16,12 +16,20 @@
 #include "ir/type.h"
 #include "prog/vop.h"
 
+/* Of a load, along a dimension of the domain: index i is at element (i - low) / step of the tensor, where that is one of its
+ * `count` elements. Everywhere else the load gives the constant of its step. */
+typedef struct sf_window {
+    int64_t low, count;
+    int64_t step; /* 0: index i is at element i */
+} sf_window;
+
 /* How a view is walked by the domain. */
 typedef struct sf_access {
     uint32_t view; /* index into the instruction's `in` or, for writes, `out`; of INDEX, 0 */
     sf_dtype dtype;
     bool is_row;                  /* one element per row */
     int64_t strides[SF_MAX_RANK]; /* by dimension of the domain */
+    sf_window *windows;           /* likewise, of a load of a padded tensor; NULL: there are none */
 } sf_access;
 
 typedef enum sf_step_kind {
@@ -65,6 +73,18 @@ typedef struct sf_loop {
     uint32_t naccesses;
     sf_access *accesses;
 } sf_loop;
+
+static inline bool sf_access_has_window(const sf_access *access, int dim)
+{
+    return access->windows && access->windows[dim].step > 0;
+}
+
+/* Elements of the tensor along a dimension of the domain. */
+static inline int64_t sf_access_size(const sf_loop *loop, const sf_access *access, int dim)
+{
+    bool fewer = sf_access_has_window(access, dim) && access->windows[dim].count < loop->dims[dim];
+    return fewer ? access->windows[dim].count : loop->dims[dim];
+}
 
 /* Rows cannot be cut: a fold sees all of them, or their columns are not one dimension. */
 static inline bool sf_loop_wants_rows(const sf_loop *loop)

@@ -90,6 +90,8 @@ static bool can_cut_loop(const sf_loop *loop, int64_t cells)
         /* all rows become one: the parts would be added one by one */
         if (step->kind == SF_STEP_GATHER)
             return false;
+        if (moves(step) && loop->accesses[step->access].windows)
+            return false;
         if (step->kind == SF_STEP_INDEX && !counts_columns(loop, &loop->accesses[step->access]))
             return false;
         if (step->kind == SF_STEP_STORE && !stores_in_order(loop, &loop->accesses[step->access]))

@@ -37,6 +37,9 @@ typedef struct sf_target {
      * across reshapes, make halves of their results, and use one read for several sums. */
     bool few_passes;
 
+    /* Loops read padded tensors through windows (prog/loop.h), so that nobody stores them. */
+    bool has_windows;
+
     /* Loops that touch so many bytes at most are brought together, to be launched as one (prog/fused_launch.h); 0: none are. */
     int64_t small_bytes;
 

@@ -58,6 +58,15 @@ static double count_runs(const sf_loop *loop, const sf_access *access)
     return runs;
 }
 
+/* Elements of the tensor that are read or written. */
+static double touched_elements(const sf_loop *loop, const sf_access *access, int rank)
+{
+    int64_t dims[SF_MAX_RANK];
+    for (int d = 0; d < rank; d++)
+        dims[d] = sf_access_size(loop, access, d);
+    return distinct_elements(rank, dims, access->strides);
+}
+
 /* Repeated operands, and those in a register when an epilogue reads them, are copied within a
  * cache. */
 static void add_access(const sf_loop *loop, const sf_access *access, bool in_register,
@@ -65,7 +74,7 @@ static void add_access(const sf_loop *loop, const sf_access *access, bool in_reg
 {
     int rank = access->is_row ? loop->split : loop->rank;
     double all = access->is_row ? row_count(loop) : element_count(loop);
-    double distinct = distinct_elements(rank, loop->dims, access->strides);
+    double distinct = touched_elements(loop, access, rank);
     int64_t stride = rank > 0 ? access->strides[rank - 1] : 0;
     if (!in_register)
         out->bytes += distinct * element_width(access->dtype);

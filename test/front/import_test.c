@@ -581,6 +581,32 @@ static void test_dense_groups(void **state)
     }
 }
 
+/* Pads whose results have the type of their operands: one moves elements, one spreads them, and one does nothing. */
+static void test_pads_of_one_type(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *numbers;
+        size_t nodes; /* the pad and its constant, or none */
+    } cases[] = {{"low = [1], high = [-1], interior = [0]", 2},
+                 {"low = [-2], high = [2], interior = [0]", 2},
+                 {"low = [0], high = [-3], interior = [1]", 2},
+                 {"low = [0], high = [0], interior = [0]", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "func.func public @main(%%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+                 "%%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                 "%%r = stablehlo.pad %%a, %%z, %s : (tensor<4xf32>, tensor<f32>) -> "
+                 "tensor<4xf32>\nreturn %%r : tensor<4xf32>\n}\n",
+                 cases[i].numbers);
+        sf_graph *graph;
+        assert_int_equal(sf_load_text(text, strlen(text), "t", NULL, NULL, &graph), SF_OK);
+        assert_int_equal(graph->top->nnodes, cases[i].nodes);
+        sf_graph_free(graph);
+    }
+}
+
 static void test_hints(void **state)
 {
     (void)state;
@@ -626,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_written_aliases),
         cmocka_unit_test(test_argument_names),
         cmocka_unit_test(test_what_is_no_text),
+        cmocka_unit_test(test_pads_of_one_type),
         cmocka_unit_test(test_hints),
         cmocka_unit_test(test_names_like_ops),
         cmocka_unit_test(test_dense_groups),

@@ -50,7 +50,8 @@ static bool loop_in_step(const sf_inst *inst, uint32_t from, uint32_t to)
         const sf_access *access = &inst->loop->accesses[step->access];
         if (step->kind == SF_STEP_LOAD && inst->in[access->view].buffer == from) {
             const sf_view *view = &inst->in[access->view];
-            if (access->is_row || !sf_view_is_contiguous(view) || view->offset != 0)
+            if (access->is_row || access->windows || !sf_view_is_contiguous(view) ||
+                view->offset != 0)
                 return false;
         }
         if (step->kind == SF_STEP_STORE && inst->out[access->view].buffer == to)

@@ -7,35 +7,15 @@
 
 /* Kinds of nodes */
 
-bool join_of(const sf_graph *graph, const sf_node *node, join *out)
+int joined_dim(const sf_graph *graph, const sf_node *node)
 {
-    if (!sf_is(node, SF_OP_CONCATENATE) && !sf_is(node, SF_OP_PAD))
-        return false;
+    if (!sf_is(node, SF_OP_CONCATENATE) || node->noperands != 2)
+        return -1;
     const sf_type *to = sf_type_of(graph, node->result);
     const sf_type *from = sf_type_of(graph, node->operands[0]);
-    *out = (join){.dim = -1, .nparts = 1};
-    for (int d = 0; d < to->rank; d++) {
-        if (to->dims[d] == from->dims[d])
-            continue;
-        if (out->dim >= 0 || from->dims[d] < 2 || to->dims[d] != 2 * from->dims[d])
-            return false;
-        out->dim = d;
-    }
-    if (out->dim < 0 || sf_is_complex(to->dtype) || sf_dtype_get(to->dtype)->bits < 8)
-        return false;
-    if (sf_is(node, SF_OP_CONCATENATE)) {
-        out->nparts = 2;
-        out->half[1] = 1;
-        return node->noperands == 2 && sf_same_shape(from, sf_type_of(graph, node->operands[1]));
-    }
-    int64_t low = node->attrs[SF_PAD_LOW]->ints[out->dim];
-    out->alternates = node->attrs[SF_PAD_INTERIOR]->ints[out->dim] == 1;
-    out->half[0] = low != 0;
-    for (int d = 0; d < to->rank; d++)
-        if (node->attrs[SF_PAD_INTERIOR]->ints[d] != (d == out->dim && out->alternates) ||
-            (d != out->dim && node->attrs[SF_PAD_LOW]->ints[d] != 0))
-            return false;
-    return low == 0 || low == (out->alternates ? 1 : from->dims[out->dim]);
+    int dim = (int)node->attrs[SF_CONCATENATE_DIMENSION]->integer;
+    bool has_halves = from->dims[dim] >= 2 && to->dims[dim] == 2 * from->dims[dim];
+    return has_halves && !sf_is_complex(to->dtype) && sf_dtype_get(to->dtype)->bits >= 8 ? dim : -1;
 }
 
 static bool has_rising_dims(const sf_node *node)
@@ -51,13 +31,12 @@ static part part_of(const sf_graph *graph, const sf_node *node)
 {
     sf_vop op;
     sf_vfold fold;
-    join j;
     if (node->nregions > 0 || node->nresults != 1 || is_counter(graph, node) ||
         sf_type_of(graph, node->result)->count == 0)
         return PART_NONE;
     return vop_of(graph, node, &op)                                       ? PART_POINTWISE
            : fold_of(graph, node, &fold)                                  ? PART_FOLD
-           : join_of(graph, node, &j)                                     ? PART_JOIN
+           : joined_dim(graph, node) >= 0                                 ? PART_JOIN
            : sf_is(node, SF_OP_RESHAPE)                                   ? PART_RESHAPE
            : sf_is(node, SF_OP_BROADCAST_IN_DIM) && has_rising_dims(node) ? PART_BROADCAST
                                                                           : PART_NONE;
@@ -173,10 +152,8 @@ int cut_dims_of(const cutting *c, sf_value value, int dim, int *first)
     return count;
 }
 
-/* Propagates cuts of rows: blocks of part of a dimension of `from`, to dimension map[d] of `to`; if
- * halves alternate element by element, `twice` as large there, or else here. */
-static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map, const join *j,
-                      bool twice)
+/* Propagates cuts of rows: blocks of part of a dimension of `from`, to dimension map[d] of `to`. */
+static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map)
 {
     const sf_type *a = sf_type_of(c->graph, from), *b = sf_type_of(c->graph, to);
     bool any = false;
@@ -184,11 +161,7 @@ static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map, co
         int64_t low = stride_of(a, d), high = low * a->dims[d];
         for (int i = 0; map[d] >= 0 && i < c->cuts[from].count; i++) {
             int64_t at = c->cuts[from].at[i], size = at / low;
-            if (at <= low || at >= high ||
-                (j->alternates && d == j->dim && !twice && size % 2 != 0))
-                continue;
-            size = j->alternates && d == j->dim ? (twice ? size * 2 : size / 2) : size;
-            if (size < b->dims[map[d]])
+            if (at > low && at < high && size < b->dims[map[d]])
                 any = add_cut(c, to, size * stride_of(b, map[d])) || any;
         }
     }
@@ -198,7 +171,6 @@ static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map, co
 static bool pass_linked(cutting *c, const sf_node *node, uint32_t operand)
 {
     int map[SF_MAX_RANK], back[SF_MAX_RANK];
-    join j = {.dim = -1};
     sf_value from = node->operands[operand];
     if (!linked_dims(c->graph, node, c->parts[node->id], operand, map))
         return false;
@@ -207,10 +179,8 @@ static bool pass_linked(cutting *c, const sf_node *node, uint32_t operand)
     for (int d = 0; d < sf_type_of(c->graph, node->result)->rank; d++)
         if (map[d] >= 0)
             back[map[d]] = d;
-    if (c->parts[node->id] == PART_JOIN)
-        join_of(c->graph, node, &j);
-    bool any = pass_cuts(c, from, node->result, back, &j, true);
-    return pass_cuts(c, node->result, from, map, &j, false) || any;
+    bool any = pass_cuts(c, from, node->result, back);
+    return pass_cuts(c, node->result, from, map) || any;
 }
 
 /* All blocks, those that are rows as well, where `all`. */
@@ -263,13 +233,9 @@ static part part_of_maker(const cutting *c, sf_value value)
     return node ? c->parts[node->id] : PART_NONE;
 }
 
-/* The loop that computes both halves makes a concatenation, if these have no other reader; the
- * loops that read a padded tensor make it, if all readers are loops. `plain`: by value, how many
- * element-wise ops read it. */
-static bool join_pays(const cutting *c, const sf_node *node, const uint32_t *plain)
+/* The loop that computes both halves makes a concatenation, if these have no other reader. */
+static bool join_pays(const cutting *c, const sf_node *node)
 {
-    if (sf_is(node, SF_OP_PAD))
-        return plain[node->result] > 0 && plain[node->result] == c->readers[node->result];
     for (int i = 0; i < 2; i++)
         if (part_of_maker(c, node->operands[i]) != PART_POINTWISE ||
             c->readers[node->operands[i]] != 1)
@@ -277,19 +243,16 @@ static bool join_pays(const cutting *c, const sf_node *node, const uint32_t *pla
     return true;
 }
 
-static void find_parts(cutting *c, sf_arena *arena)
+static void find_parts(cutting *c)
 {
-    uint32_t *plain = SF_ARRAY(arena, c->graph->nvalues, uint32_t);
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        part kind = c->parts[node->id] = part_of(c->graph, node);
-        for (uint32_t j = 0; kind == PART_POINTWISE && j < node->noperands; j++)
-            plain[node->operands[j]]++;
+        c->parts[node->id] = part_of(c->graph, node);
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (c->parts[node->id] == PART_JOIN && !join_pays(c, node, plain))
+        if (c->parts[node->id] == PART_JOIN && !join_pays(c, node))
             c->parts[node->id] = PART_NONE;
     }
 }
@@ -318,28 +281,27 @@ static void begin_at_reshapes(cutting *c, sf_arena *arena)
 
 static void begin_at_joins(cutting *c)
 {
-    join j;
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (c->parts[node->id] != PART_JOIN || !join_of(c->graph, node, &j))
+        if (c->parts[node->id] != PART_JOIN)
             continue;
         const sf_type *type = sf_type_of(c->graph, node->result);
-        add_cut(c, node->result,
-                stride_of(type, j.dim) * (j.alternates ? 2 : type->dims[j.dim] / 2));
+        int dim = joined_dim(c->graph, node);
+        add_cut(c, node->result, stride_of(type, dim) * (type->dims[dim] / 2));
         c->any = true;
     }
 }
 
 /* A value whose cuts from two sides turned out incompatible keeps its dimensions. */
 
-/* Dimension d of a is cut as e of b is, halves apart. */
-static bool has_same_cuts(const cutting *c, sf_value a, int d, sf_value b, int e, const join *j)
+/* Dimension d of a is cut as e of b is, halves apart where it is joined. */
+static bool has_same_cuts(const cutting *c, sf_value a, int d, sf_value b, int e, bool is_joined)
 {
     int64_t x[SF_MAX_RANK], y[SF_MAX_RANK];
-    int first, other, count = cut_dims_of(c, a, d, &first) - (d == j->dim);
+    int first, other, count = cut_dims_of(c, a, d, &first) - is_joined;
     cut_dims(c, a, x);
     cut_dims(c, b, y);
-    first += d == j->dim && !j->alternates;
+    first += is_joined;
     return cut_dims_of(c, b, e, &other) == count &&
            memcmp(x + first, y + other, (size_t)count * sizeof *x) == 0;
 }
@@ -348,18 +310,17 @@ static bool agrees(const cutting *c, const sf_node *node)
 {
     part kind = c->parts[node->id];
     int map[SF_MAX_RANK];
-    join j = {.dim = -1};
+    int joined = kind == PART_JOIN ? joined_dim(c->graph, node) : -1;
     if (kind == PART_RESHAPE) {
         const cuts *a = &c->cuts[node->operands[0]], *b = &c->cuts[node->result];
         return a->count == b->count && memcmp(a->at, b->at, (size_t)a->count * sizeof *a->at) == 0;
     }
-    if (kind == PART_JOIN)
-        join_of(c->graph, node, &j);
     for (uint32_t i = 0; i < node->noperands; i++) {
         if (!linked_dims(c->graph, node, kind, i, map))
             continue;
         for (int d = 0; d < sf_type_of(c->graph, node->result)->rank; d++)
-            if (map[d] >= 0 && !has_same_cuts(c, node->result, d, node->operands[i], map[d], &j))
+            if (map[d] >= 0 &&
+                !has_same_cuts(c, node->result, d, node->operands[i], map[d], d == joined))
                 return false;
     }
     return true;
@@ -388,7 +349,7 @@ void find_cuts(const sf_graph *graph, sf_arena *arena, cutting *out)
     out->readers = SF_ARRAY(arena, graph->nvalues, uint32_t);
     out->is_absorbed = SF_ARRAY(arena, graph->nvalues, bool);
     count_readers(out);
-    find_parts(out, arena);
+    find_parts(out);
     for (sf_value v = 0; v < graph->nvalues; v++) {
         const sf_type *type = sf_type_of(graph, v);
         for (int d = 0; type->count > 0 && d < type->rank; d++)

@@ -77,14 +77,19 @@ static uint32_t add_access(builder *b, sf_access access, const sf_view *view, bo
     return (uint32_t)b->naccesses - 1;
 }
 
+static void set_constant(sf_loop_step *step, const sf_dense *dense)
+{
+    if (sf_is_float(dense->type->dtype))
+        step->constant.real = sf_load_f64(dense->type->dtype, dense->data, 0);
+    else
+        step->constant.integer = sf_load_i64(dense->type->dtype, dense->data, 0);
+}
+
 static uint16_t load_constant(builder *b, const sf_dense *dense, bool is_row)
 {
     sf_vclass class = sf_vclass_of(dense->type->dtype);
     sf_loop_step step = {.kind = SF_STEP_CONSTANT, .class = class, .is_row = is_row};
-    if (sf_is_float(dense->type->dtype))
-        step.constant.real = sf_load_f64(dense->type->dtype, dense->data, 0);
-    else
-        step.constant.integer = sf_load_i64(dense->type->dtype, dense->data, 0);
+    set_constant(&step, dense);
     step.dst = new_register(b, class);
     add_loop_step(b, step);
     return step.dst;
@@ -108,7 +113,7 @@ static const sf_loop_step *find_load(const builder *b, const sf_view *view, cons
         if (step->kind != SF_STEP_LOAD)
             continue;
         const sf_access *other = &b->accesses[step->access];
-        if (other->is_row == access->is_row && other->dtype == access->dtype &&
+        if (!other->windows && other->is_row == access->is_row && other->dtype == access->dtype &&
             b->in[other->view].buffer == view->buffer &&
             b->in[other->view].offset == view->offset &&
             memcmp(other->strides, access->strides, sizeof other->strides) == 0)
@@ -200,10 +205,44 @@ static void add_counter(builder *b, const sf_node *node, level at)
     *noted_register(b, node->result, OWN) = (uint16_t)(step.dst + 1);
 }
 
+/* A load of the operand through windows. */
+static void add_padding(builder *b, const sf_node *node)
+{
+    lowering *l = b->l;
+    const sf_type *type = sf_type_of(l->graph, node->result);
+    sf_view view = *view_of(l, node->operands[0]), padded = view;
+    sf_window windows[SF_MAX_RANK];
+    int place[SF_MAX_RANK], rank = 0; /* by dimension of the tensor without those of 1: all of it */
+    for (int d = 0; d < type->rank; d++) {
+        int64_t low = node->attrs[SF_PAD_LOW]->ints[d],
+                step = node->attrs[SF_PAD_INTERIOR]->ints[d] + 1;
+        bool is_padded = low != 0 || step != 1 || type->dims[d] != view.dims[d];
+        windows[d] = (sf_window){low, view.dims[d], is_padded ? step : 0};
+        padded.dims[d] = type->dims[d];
+        if (type->dims[d] != 1)
+            place[rank++] = d;
+    }
+    sf_access access = access_to(b, &padded, false);
+    access.windows = SF_ARRAY(&l->program->arena, SF_MAX_RANK, sf_window);
+    for (int i = 0; i < rank; i++)
+        access.windows[i] = windows[place[b->c->order[i]]];
+    sf_loop_step step = {.kind = SF_STEP_LOAD, .class = sf_vclass_of(type->dtype)};
+    step.dtype = type->dtype;
+    set_constant(&step, &sf_maker(l->graph, value_of(l, node->operands[1]))->attrs[0]->dense);
+    step.access = add_access(b, access, &view, false);
+    step.dst = new_register(b, step.class);
+    add_loop_step(b, step);
+    *noted_register(b, node->result, OWN) = (uint16_t)(step.dst + 1);
+}
+
 static void add_op(builder *b, const sf_node *node, level at)
 {
     if (is_counter(b->l->graph, node)) {
         add_counter(b, node, at);
+        return;
+    }
+    if (is_padding(b->l, node)) {
+        add_padding(b, node);
         return;
     }
     const sf_type *type = sf_type_of(b->l->graph, node->result);
@@ -260,10 +299,7 @@ static void add_reduce(builder *b, const sf_node *node)
     sf_loop_step step = {.class = sf_vclass_of(type->dtype), .dtype = type->dtype};
     fold_of(l->graph, node, &step.fold);
     step.a = operand_register(b, node->operands[0], LEVEL_FULL);
-    if (sf_is_float(type->dtype))
-        step.constant.real = sf_load_f64(type->dtype, init->data, 0);
-    else
-        step.constant.integer = sf_load_i64(type->dtype, init->data, 0);
+    set_constant(&step, init);
     if (l->values[node->result].level == LEVEL_GATHERED) {
         sf_view view = *view_of(l, node->result);
         step.kind = SF_STEP_GATHER;

@@ -12,7 +12,8 @@ static bool can_merge(const sf_loop *loop, int i)
         const sf_access *access = &loop->accesses[j];
         if (access->is_row && i >= loop->split)
             continue;
-        if (access->strides[i] != access->strides[i + 1] * loop->dims[i + 1])
+        if (sf_access_has_window(access, i) || sf_access_has_window(access, i + 1) ||
+            access->strides[i] != access->strides[i + 1] * loop->dims[i + 1])
             return false;
     }
     return true;
@@ -33,7 +34,10 @@ static void merge_dims(sf_loop *loop)
                 (size_t)(loop->rank - i - 1) * sizeof *loop->dims);
         for (uint32_t j = 0; j < loop->naccesses; j++) {
             int64_t *strides = loop->accesses[j].strides;
+            sf_window *windows = loop->accesses[j].windows;
             memmove(&strides[i], &strides[i + 1], (size_t)(loop->rank - i) * sizeof *strides);
+            if (windows)
+                memmove(&windows[i], &windows[i + 1], (size_t)(loop->rank - i) * sizeof *windows);
         }
     }
 }

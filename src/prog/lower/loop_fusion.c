@@ -125,6 +125,10 @@ static bool can_take(lowering *l, uint32_t index, const sf_node *node, level at,
     if (*budget == 0 || !fits_at(l, c, node->result, at))
         return false;
     --*budget;
+    if (is_padding(l, node)) {
+        uint32_t time = time_of(l, node->operands[0]);
+        return at == LEVEL_FULL && (time == ALWAYS || time < c->inst);
+    }
     for (uint32_t i = 0; i < node->noperands; i++)
         if (!can_reach(l, index, node->operands[i], at, budget))
             return false;
@@ -134,7 +138,7 @@ static bool can_take(lowering *l, uint32_t index, const sf_node *node, level at,
 /* Makes the node part of the cluster, after the deferred values that it needs. */
 static void take_in(lowering *l, uint32_t index, const sf_node *node, level at)
 {
-    for (uint32_t i = 0; i < node->noperands; i++) {
+    for (uint32_t i = 0; i < node->noperands && !is_padding(l, node); i++) {
         const cluster *c = l->clusters[index];
         recomputed a = {.l = l, .inst = c->inst, .rank = c->rank, .dims = c->dims};
         if (relate(l, index, node->operands[i]).level != LEVEL_NONE)
@@ -163,6 +167,11 @@ static uint32_t cluster_of_operand(const lowering *l, sf_value operand)
 bool cluster_pointwise(lowering *l, const sf_node *node)
 {
     sf_vop op;
+    if (is_padding(l, node)) {
+        view_of(l, node->operands[0]);
+        l->values[node->result].level = LEVEL_DEFERRED;
+        return true;
+    }
     if (!vop_of(l->graph, node, &op))
         return false;
     uint32_t best = NO_CLUSTER;

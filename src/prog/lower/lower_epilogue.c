@@ -155,6 +155,9 @@ static sf_loop *loop_over(fusing *f, const sf_inst *product, const sf_inst *inst
     if (inst->kind != SF_INST_LOOP || columns < 2 ||
         inst->loop->rows * inst->loop->columns != sf_view_count(&product->out[0]))
         return NULL;
+    for (uint32_t i = 0; i < inst->loop->naccesses; i++)
+        if (inst->loop->accesses[i].windows)
+            return NULL;
     sf_loop *loop = sf_arena_copy(&p->arena, inst->loop, sizeof *loop);
     loop->accesses =
         sf_arena_copy(&p->arena, loop->accesses, loop->naccesses * sizeof *loop->accesses);

@@ -179,6 +179,7 @@ sf_value behind_reshapes(const lowering *l, sf_value value);
 /* vops.c: the vector op of a node; false when loops have none for it. */
 bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op);
 bool is_counter(const sf_graph *graph, const sf_node *node);
+bool is_padding(const lowering *l, const sf_node *node);
 bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold);
 
 /* fuse.c */

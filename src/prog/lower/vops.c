@@ -163,6 +163,27 @@ bool is_counter(const sf_graph *graph, const sf_node *node)
            !sf_is_complex(type->dtype) && sf_dtype_get(type->dtype)->bits >= 32;
 }
 
+/* A pad with a constant, which a loop reads its operand through. */
+bool is_padding(const lowering *l, const sf_node *node)
+{
+    if (!l->target->has_windows || !sf_is(node, SF_OP_PAD))
+        return false;
+    const sf_node *with = sf_maker(l->graph, value_of(l, node->operands[1]));
+    const sf_type *to = sf_type_of(l->graph, node->result);
+    const sf_type *from = sf_type_of(l->graph, node->operands[0]);
+    if (!with || !sf_is(with, SF_OP_CONSTANT) || !with->attrs[SF_CONSTANT_VALUE]->dense.data ||
+        !fits_registers(to->dtype) || to->count == 0 || from->count == 0)
+        return false;
+    for (int d = 0; d < to->rank; d++) {
+        int64_t low = node->attrs[SF_PAD_LOW]->ints[d],
+                step = node->attrs[SF_PAD_INTERIOR]->ints[d] + 1;
+        bool is_dropped = to->dims[d] == 1 && (low != 0 || from->dims[d] != 1);
+        if (is_dropped || low + (from->dims[d] - 1) * step < 0)
+            return false;
+    }
+    return true;
+}
+
 bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)
 {
     if (is_counter(graph, node)) {

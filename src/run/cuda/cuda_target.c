@@ -78,9 +78,9 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
  * otherwise, and to transpose one of 33 MB takes some 20. */
 #define CUDA_TARGET(may_round, attends_to)                                                         \
     .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 24,               \
-    .most_functions = 4, .asked_functions = 4, .few_passes = true, .rounds_as_asked = true,        \
-    .follows = sf_cuda_follows, .in_flight = 2, .flight_bytes = 16 << 20, .align = 256,            \
-    .multiplies = multiplies_types, .transposes = transposes, .kernel = find_kernel,               \
+    .most_functions = 4, .asked_functions = 4, .few_passes = true, .has_windows = true,            \
+    .rounds_as_asked = true, .follows = sf_cuda_follows, .in_flight = 2, .flight_bytes = 16 << 20, \
+    .align = 256, .multiplies = multiplies_types, .transposes = transposes, .kernel = find_kernel, \
     .attends = attends_to, .small_bytes = 16 << 20, .scratch = scratch_bytes, .rounds = may_round, \
     .transpose_flops = 4e9, .transpose_element = 1100,
 

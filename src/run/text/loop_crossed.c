@@ -27,6 +27,8 @@ int text_crossed_dim(const sf_loop *loop)
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
         const sf_access *access = &loop->accesses[step->access];
+        if (step->kind == SF_STEP_LOAD && access->windows)
+            return -1;
         if (step->kind == SF_STEP_STORE && !access->is_row && access->strides[last] != 1)
             return -1;
         if (step->kind == SF_STEP_LOAD && across < 0)

@@ -24,6 +24,37 @@ int text_operand_count(const sf_loop_step *step)
     return 1;
 }
 
+/* Whether the element at hand is one of the padded tensor. */
+void text_inside(emitter *e, const sf_access *access)
+{
+    PUT("(1");
+    for (int d = 0; d < e->loop->rank; d++) {
+        if (!sf_access_has_window(access, d))
+            continue;
+        sf_window w = access->windows[d];
+        int64_t last = w.low + (w.count - 1) * w.step;
+        if (w.low > 0)
+            PUT(" && d%d >= %" PRId64, d, w.low);
+        if (last + 1 < e->loop->dims[d])
+            PUT(" && d%d <= %" PRId64, d, last);
+        if (w.step > 1)
+            PUT(" && (d%d - (%s)%" PRId64 ") %% %" PRId64 " == 0", d, e->index, w.low, w.step);
+    }
+    PUT(")");
+}
+
+/* Of the element along a dimension. */
+static void put_place(emitter *e, const sf_access *access, int d)
+{
+    if (!sf_access_has_window(access, d)) {
+        PUT("d%d", d);
+        return;
+    }
+    const sf_window *w = &access->windows[d];
+    PUT(w->step > 1 ? "(d%d - (%s)%" PRId64 ") / %" PRId64 : "(d%d - (%s)%" PRId64 ")", d, e->index,
+        w->low, w->step);
+}
+
 void text_offset(emitter *e, const sf_access *access)
 {
     bool any = false;
@@ -32,10 +63,9 @@ void text_offset(emitter *e, const sf_access *access)
         if (access->strides[d] == 0 || e->loop->dims[d] == 1)
             continue;
         PUT(any ? " + " : "");
-        if (access->strides[d] == 1)
-            PUT("d%d", d);
-        else
-            PUT("d%d * (%s)%" PRId64, d, e->index, access->strides[d]);
+        put_place(e, access, d);
+        if (access->strides[d] != 1)
+            PUT(" * (%s)%" PRId64, e->index, access->strides[d]);
         any = true;
     }
     if (!any)

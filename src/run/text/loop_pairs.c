@@ -21,7 +21,8 @@ static bool makes_bf16(const emitter *e, uint32_t index)
         all = all && e->is_bf16[e->operands[j][index]];
     switch (step->kind) {
     case SF_STEP_LOAD:
-        return e->loop->accesses[step->access].dtype == SF_BF16;
+        return e->loop->accesses[step->access].dtype == SF_BF16 &&
+               !e->loop->accesses[step->access].windows;
     case SF_STEP_ROUND:
         return step->dtype == SF_BF16;
     case SF_STEP_CONSTANT:

@@ -55,7 +55,8 @@ static void find_levels(emitter *e)
         }
         if (step->kind == SF_STEP_LOAD || step->kind == SF_STEP_INDEX)
             one = (e->loop->accesses[step->access].is_row && !transposed) ||
-                  e->loop->accesses[step->access].strides[e->along] == 0;
+                  (e->loop->accesses[step->access].strides[e->along] == 0 &&
+                   !sf_access_has_window(&e->loop->accesses[step->access], e->along));
         bool of_row = step->is_row || step->kind == SF_STEP_FOLD || step->kind == SF_STEP_EXPAND;
         one = one && !(transposed && step->kind == SF_STEP_FOLD);
         e->is_one[i] = e->vector == 1 || one || (of_row && !transposed);
@@ -101,6 +102,8 @@ static bool suits_vector(const emitter *e, int vector)
             continue;
         const sf_access *access = &loop->accesses[step->access];
         const sf_view *view = loads ? &e->inst->in[access->view] : &e->inst->out[access->view];
+        if (sf_access_has_window(access, e->along))
+            return false;
         if ((access->is_row && !transposed) || (access->strides[e->along] == 0 && loads))
             continue;
         if (access->strides[e->along] != 1 || view->offset % vector != 0 ||
@@ -191,6 +194,31 @@ static void put_tiled_load(emitter *e, uint32_t index)
         sf_type_name(e->loop->accesses[step->access].dtype), index, e->tile_pitch);
 }
 
+/* The constant outside of windows, which are the same for all elements of a vector. */
+static void put_padded_load(emitter *e, uint32_t index)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    const sf_access *access = &e->loop->accesses[step->access];
+    const char *type = sf_type_name(access->dtype), *class = text_classes[step->class];
+    PUT("const int in%u = ", index);
+    text_inside(e, access);
+    if (e->is_one[index]) {
+        PUT(";\n%s v%u = in%u ? LOAD(%s, p%u, ", class, index, index, type, access->view);
+        text_offset(e, access);
+        PUT(") : ");
+    } else {
+        PUT(";\nALIGNED(16) raw_%s m%u[%d]; if (in%u) { move_elements(m%u, SOME(const raw_%s, "
+            "p%u, ",
+            type, index, e->vector, index, index, type, access->view);
+        text_offset(e, access);
+        PUT(", %d), %" PRId64 "); }\n", e->vector, e->vector * width_of(access->dtype));
+        PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = in%u ? get_%s(m%u[k]) : ",
+            class, index, e->vector, e->vector, index, index, type, index);
+    }
+    text_constant(e, step);
+    PUT(";\n");
+}
+
 void text_load(emitter *e, uint32_t index)
 {
     const sf_loop_step *step = &e->loop->steps[index];
@@ -198,6 +226,10 @@ void text_load(emitter *e, uint32_t index)
     const char *type = sf_type_name(access->dtype);
     if (e->in_tile[index]) {
         put_tiled_load(e, index);
+        return;
+    }
+    if (access->windows) {
+        put_padded_load(e, index);
         return;
     }
     if (e->is_one[index]) {

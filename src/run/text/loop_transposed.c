@@ -55,6 +55,8 @@ bool text_is_transposed(const sf_loop *loop)
         const sf_access *access = &loop->accesses[step->access];
         if (access->is_row)
             continue;
+        if (access->windows)
+            return false;
         int64_t along = access->strides[loop->rank - 1];
         bool has = along != 0 && neighbours(loop, access) >= FEW_NEIGHBOURS;
         bool is_far = along == 0 || llabs(along) >= FAR || is_shared(loop, access);

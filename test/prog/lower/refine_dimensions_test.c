@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "run/cpu/cpu_target.h"
+#include "run/cuda/cuda_target.h"
 #include "support/programs.h"
 #include "support/run.h"
 
@@ -26,6 +27,10 @@
 #define PAD(name, from, low, high, inside)                                                         \
     name " = stablehlo.pad " from ", %zero, low = [0, 0, " low "], high = [0, 0, " high            \
          "], interior = [0, 0, " inside "] : (" X ", tensor<f32>) -> " TWICE "\n"
+
+#define SHIFT(name, low, high)                                                                     \
+    name " = stablehlo.pad %a, %zero, low = [0, " low ", 0], high = [0, " high                     \
+         ", 0], interior = [0, 0, 0] : (" X ", tensor<f32>) -> " X "\n"
 
 typedef struct sample {
     const char *name, *text;
@@ -65,14 +70,6 @@ static const sample samples[] = {
           "\n%j = stablehlo.concatenate %a, %b, dim = 2 : (" X ", " X ") -> " TWICE
           "\nreturn %j, %a : " TWICE ", " X "\n}\n",
      1, 1, 2, 1},
-    {"a half that is padded by a scalar that is computed for it alone",
-     HEAD TWICE
-     " {\n" ZERO SUM "%p = stablehlo.negate %t : tensor<f32>\n"
-     "%a = stablehlo.multiply %x, %w : " X
-     "\n%j = stablehlo.pad %a, %p, low = [0, 0, 0], high = [0, 0, 32], interior = [0, 0, 0] : "
-     "(" X ", tensor<f32>) -> " TWICE "\n%z = stablehlo.negate %j : " TWICE "\nreturn %z : " TWICE
-     "\n}\n",
-     3, 0, 4, 1},
     {"halves, one of them chosen by a scalar that is computed for it alone",
      HEAD TWICE
      " {\n" ZERO SUM "%p = stablehlo.compare GT, %t, %zero : (tensor<f32>, tensor<f32>) -> "
@@ -81,25 +78,6 @@ static const sample samples[] = {
      "\n%j = stablehlo.concatenate %a, %b, dim = 2 : (" X ", " X ") -> " TWICE
      "\nreturn %j : " TWICE "\n}\n",
      3, 0, 4, 1},
-    {"sums of padded halves",
-     HEAD TWICE
-     " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" PAD("%p", "%a", "32", "0", "0")
-         PAD("%q", "%w", "0", "32", "0") "%z = stablehlo.add %p, %q : " TWICE "\nreturn %z : " TWICE
-                                         "\n}\n",
-     1, 0, 2, 2},
-    {"sums of halves that take turns",
-     HEAD TWICE
-     " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" PAD("%p", "%a", "1", "0", "1")
-         PAD("%q", "%w", "0", "1", "1") "%z = stablehlo.add %p, %q : " TWICE "\nreturn %z : " TWICE
-                                        "\n}\n",
-     1, 0, 2, 2},
-    {"a border that is no half",
-     HEAD
-     "tensor<4x6x40xf32> {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n"
-     "%p = stablehlo.pad %a, %zero, low = [0, 0, 8], high = [0, 0, 0], interior = [0, 0, 0] : (" X
-     ", tensor<f32>) -> tensor<4x6x40xf32>\n"
-     "%z = stablehlo.add %p, %p : tensor<4x6x40xf32>\nreturn %z : tensor<4x6x40xf32>\n}\n",
-     2, 1, 2, 1},
     {"blocks of 24 and of 16, which do not go together",
      HEAD "tensor<16x48xf32> {\n%y = stablehlo.multiply %x, %w : " X "\n"
           "%a = stablehlo.reshape %y : (" X ") -> tensor<32x24xf32>\n"
@@ -111,6 +89,33 @@ static const sample samples[] = {
      3, 0, 3, 0},
 };
 
+/* Of a target that has windows, and of one that has none. */
+static const sample padded[] = {
+    {"sums of padded halves",
+     HEAD TWICE
+     " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" PAD("%p", "%a", "32", "0", "0")
+         PAD("%q", "%w", "0", "32", "0") "%z = stablehlo.add %p, %q : " TWICE "\nreturn %z : " TWICE
+                                         "\n}\n",
+     2, 0, 2, 2},
+    {"sums of halves that take turns",
+     HEAD TWICE
+     " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" PAD("%p", "%a", "1", "0", "1")
+         PAD("%q", "%w", "0", "1", "1") "%z = stablehlo.add %p, %q : " TWICE "\nreturn %z : " TWICE
+                                        "\n}\n",
+     2, 0, 2, 2},
+    {"a border that is no half",
+     HEAD
+     "tensor<4x6x40xf32> {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n"
+     "%p = stablehlo.pad %a, %zero, low = [0, 0, 8], high = [0, 0, 0], interior = [0, 0, 0] : (" X
+     ", tensor<f32>) -> tensor<4x6x40xf32>\n"
+     "%z = stablehlo.add %p, %p : tensor<4x6x40xf32>\nreturn %z : tensor<4x6x40xf32>\n}\n",
+     2, 0, 2, 1},
+    {"the next element, and the one before",
+     HEAD X " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" SHIFT("%p", "1", "-1")
+         SHIFT("%q", "-1", "1") "%z = stablehlo.add %p, %q : " X "\nreturn %z : " X "\n}\n",
+     2, 0, 2, 2},
+};
+
 static void count_insts(const sf_program *p, int *loops, int *calls)
 {
     *loops = *calls = 0;
@@ -120,21 +125,36 @@ static void count_insts(const sf_program *p, int *loops, int *calls)
     }
 }
 
+static void check_counts(const sample *s, const sf_target *target, bool plain)
+{
+    sf_program *p = test_lower_text(s->text, target);
+    int loops, calls;
+    count_insts(p, &loops, &calls);
+    if (loops != (plain ? s->plain_loops : s->loops) ||
+        calls != (plain ? s->plain_calls : s->calls))
+        fail_msg("%s, %s: %d loops, %d calls", s->name, plain ? "plain" : "few", loops, calls);
+    sf_program_free(p);
+}
+
 static void test_counts(void **state)
 {
     (void)state;
     sf_target few = test_few_passes();
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
-        for (int plain = 0; plain < 2; plain++) {
-            sf_program *p = test_lower_text(samples[i].text, plain ? NULL : &few);
-            int loops, calls;
-            count_insts(p, &loops, &calls);
-            if (loops != (plain ? samples[i].plain_loops : samples[i].loops) ||
-                calls != (plain ? samples[i].plain_calls : samples[i].calls))
-                fail_msg("%s, %s: %d loops, %d calls", samples[i].name, plain ? "plain" : "few",
-                         loops, calls);
-            sf_program_free(p);
-        }
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        check_counts(&samples[i], &few, false);
+        check_counts(&samples[i], NULL, true);
+    }
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    sf_target few = test_few_passes();
+    for (size_t i = 0; i < sizeof padded / sizeof *padded; i++) {
+        check_counts(&padded[i], &few, true);
+        test_as_oracle(padded[i].text, &few, padded[i].name);
+        check_counts(&padded[i], &sf_target_cuda, false);
+    }
 }
 
 static void test_numbers(void **state)
@@ -165,8 +185,8 @@ static void test_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts),
-                                       cmocka_unit_test(test_numbers),
-                                       cmocka_unit_test(test_steps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

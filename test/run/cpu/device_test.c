@@ -24,6 +24,7 @@
 #include "run/cuda/cuda_target.h"
 #include "run/engine/engine.h"
 #include "run/fast/fast_kernels.h"
+#include "solve/search/dice.h"
 #include "support/draw.h"
 #include "support/pieces.h"
 #include "support/run.h"
@@ -555,6 +556,82 @@ static void test_scatters(void **state)
         }
 }
 
+/* Sums of tensors that are padded at edges and between elements, or cut, and what loops do with them: they are stored,
+ * transposed, multiplied, and added up along rows and columns. */
+static void put_padded(sf_buf *out, sf_dice *dice, const char *type, int number, const int64_t *to,
+                       const int64_t *from, bool computed)
+{
+    int64_t low[3], high[3], interior[3];
+    for (int d = 0; d < 3; d++) {
+        interior[d] = from[d] < to[d] ? sf_dice_below(dice, 3) : 0;
+        low[d] = (int64_t)sf_dice_below(dice, 5) - 2;
+        if (low[d] + (from[d] - 1) * (interior[d] + 1) < 0)
+            low[d] = 0;
+        high[d] = to[d] - low[d] - (from[d] - 1) * (interior[d] + 1) - 1;
+    }
+    sf_buf_printf(out, "%%x%d = stablehlo.%s %%a%d : tensor<%dx%dx%dx%s>\n", number,
+                  computed ? "tanh" : "negate", number, (int)from[0], (int)from[1], (int)from[2],
+                  type);
+    sf_buf_printf(out,
+                  "%%p%d = stablehlo.pad %%%c%d, %%v, low = [%d, %d, %d], high = [%d, %d, %d],"
+                  " interior = [%d, %d, %d] : (tensor<%dx%dx%dx%s>, tensor<%s>) -> "
+                  "tensor<%dx%dx%dx%s>\n",
+                  number, computed ? 'x' : 'a', number, (int)low[0], (int)low[1], (int)low[2],
+                  (int)high[0], (int)high[1], (int)high[2], (int)interior[0], (int)interior[1],
+                  (int)interior[2], (int)from[0], (int)from[1], (int)from[2], type, type,
+                  (int)to[0], (int)to[1], (int)to[2], type);
+}
+
+static void put_paddings(sf_buf *out, sf_dice *dice, const char *type, const int64_t *to)
+{
+    enum { PADDED = 4 };
+    char all[64], turned[64], row[32], column[32];
+    int64_t from[PADDED][3];
+    snprintf(all, sizeof all, "tensor<%dx%dx%dx%s>", (int)to[0], (int)to[1], (int)to[2], type);
+    snprintf(turned, sizeof turned, "tensor<%dx%dx%dx%s>", (int)to[2], (int)to[0], (int)to[1],
+             type);
+    snprintf(row, sizeof row, "tensor<%dx%dx%s>", (int)to[0], (int)to[1], type);
+    snprintf(column, sizeof column, "tensor<%dx%s>", (int)to[2], type);
+    sf_buf_puts(out, "func.func public @main(");
+    for (int i = 0; i < PADDED; i++) {
+        for (int d = 0; d < 3; d++)
+            from[i][d] = sf_dice_below(dice, 3) ? to[d] : (to[d] + 1) / 2;
+        sf_buf_printf(out, "%s%%a%d: tensor<%dx%dx%dx%s>", i ? ", " : "", i, (int)from[i][0],
+                      (int)from[i][1], (int)from[i][2], type);
+    }
+    sf_buf_printf(out,
+                  ") -> (%s, %s, %s, %s) {\n%%v = stablehlo.constant dense<%s> : tensor<%s>\n"
+                  "%%zero = stablehlo.constant dense<0.0> : tensor<%s>\n",
+                  all, turned, row, column, sf_dice_below(dice, 2) ? "0.0" : "0.5", type, type);
+    for (int i = 0; i < PADDED; i++)
+        put_padded(out, dice, type, i, to, from[i], sf_dice_below(dice, 2) > 0);
+    sf_buf_printf(out,
+                  "%%s = stablehlo.add %%p0, %%p1 : %s\n%%t = stablehlo.multiply %%s, %%p2 : %s\n"
+                  "%%u = stablehlo.transpose %%t, dims = [2, 0, 1] : (%s) -> %s\n"
+                  "%%r = stablehlo.reduce(%%t init: %%zero) applies stablehlo.add across "
+                  "dimensions = [2] : (%s, tensor<%s>) -> %s\n"
+                  "%%c = stablehlo.reduce(%%p3 init: %%zero) applies stablehlo.add across "
+                  "dimensions = [0, 1] : (%s, tensor<%s>) -> %s\n"
+                  "return %%s, %%u, %%r, %%c : %s, %s, %s, %s\n}\n",
+                  all, all, all, turned, all, type, row, all, type, column, all, turned, row,
+                  column);
+}
+
+static void test_paddings(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f32", "bf16", "f64"};
+    static const int64_t shapes[][3] = {
+        {2, 3, 5}, {4, 8, 16}, {1, 64, 33}, {7, 1, 4}, {3, 40, 1024}};
+    sf_dice dice = {5};
+    for (int i = 0; i < 60; i++) {
+        sf_buf text = {0};
+        put_paddings(&text, &dice, types[i % 3], shapes[i % 5]);
+        check_text(text.text, NULL);
+        sf_buf_free(&text);
+    }
+}
+
 /* Products of matrices whose rows are no multiples of 16 bytes, either way round, large enough that libraries get copies. */
 static const char odd_products[] =
     "func.func public @main(%%a: tensor<2x%dx%dx%s>, %%b: tensor<2x%dx%dx%s>, %%c: "
@@ -697,6 +774,7 @@ int main(void)
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_scatters),
+        cmocka_unit_test(test_paddings),
         cmocka_unit_test(test_odd_products),
         cmocka_unit_test(test_middle_sums),
         cmocka_unit_test(test_borders),

@@ -47,7 +47,7 @@ typedef struct sf_plan_options {
     void *context;           /* for the listener */
     sf_interrupt *interrupt; /* stops the call when it is raised; or NULL */
     /* Bytes of each device that plans leave free, in place of what the cluster says; SF_EUSAGE where devices differ in memory
-     * or have no more, or with spec.memory. 0: as the cluster says. */
+     * or have no more, or with spec.memory. 0: as the cluster says; below 0: none. */
     int64_t reserve;
 } sf_plan_options;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api_spec.h"
+#include "api/cluster_price.h"
 #include "base/boundary.h"
 #include "base/file.h"
 #include "base/guard.h"
@@ -11,6 +12,7 @@
 #include "front/lost_state.h"
 #include "local/rank.h"
 #include "op/op.h"
+#include "pass/plan_passes.h"
 #include "plan/pin.h"
 #include "plan/recipe/recipe.h"
 #include "plan/recompute_policy.h"
@@ -60,6 +62,15 @@ struct filing {
     sf_plan *loaded;
 };
 
+/* On one line. */
+static const char *shown_name(const char *name, sf_arena *arena)
+{
+    size_t size = sf_show_text(sf_str_of(name), NULL, 0) + 1;
+    char *out = SF_ARRAY(arena, size, char);
+    sf_show_text(sf_str_of(name), out, size);
+    return out;
+}
+
 static sf_status write_names(void *context)
 {
     struct filing *job = context;
@@ -70,11 +81,12 @@ static sf_status write_names(void *context)
         const sf_type *type = sf_type_of(job->graph, v);
         char text[SF_TYPE_TEXT];
         if (*names.values[v] && !names.is_scope[v])
-            sf_buf_printf(&out, "%s  %s\n", names.values[v], sf_type_text(type, text));
+            sf_buf_printf(&out, "%s  %s\n", shown_name(names.values[v], &arena),
+                          sf_type_text(type, text));
     }
     for (const sf_named *name = names.all; name; name = name->next)
         if (names.is_scope[name->first])
-            sf_buf_printf(&out, "%s/\n", name->name);
+            sf_buf_printf(&out, "%s/\n", shown_name(name->name, &arena));
     sf_status status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&arena);
@@ -152,15 +164,23 @@ static sf_status check_ends(const struct checking *job)
 static sf_status check_plan(void *context)
 {
     const struct checking *job = context;
-    int64_t bytes;
+    sf_price price;
+    sf_cluster *cluster;
     SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
-    SF_TRY(sf_check_plan(job->graph, job->plan, NULL, sf_engine_target(NULL),
-                         job->memory > 0 ? &bytes : NULL, job->diag));
+    SF_TRY(sf_check_plan(job->graph, job->plan, NULL, sf_engine_target(NULL), NULL, job->diag));
     SF_TRY(check_ends(job));
-    if (job->memory == 0 || sf_rank_fits(bytes, job->memory))
+    if (job->memory == 0)
         return SF_OK;
-    return sf_fail(job->diag, SF_EMISMATCH, SF_NOWHERE, "a rank needs %s, and there are %s",
-                   sf_text_bytes((double)bytes).at, sf_text_bytes((double)job->memory).at);
+    SF_TRY(sf_plan_passes_cluster(job->plan, job->diag, &cluster));
+    sf_status status = sf_cluster_price(job->graph, job->plan, cluster, job->diag, &price);
+    sf_cluster_free(cluster);
+    if (status != SF_OK)
+        return status;
+    if (sf_rank_fits(price.memory, job->memory))
+        return SF_OK;
+    return sf_fail(job->diag, SF_EMISMATCH, SF_NOWHERE,
+                   "a rank takes %s, with the passes of the plan, and the limit is %s",
+                   sf_text_bytes((double)price.memory).at, sf_text_bytes((double)job->memory).at);
 }
 
 sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag)

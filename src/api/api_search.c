@@ -60,11 +60,11 @@ static sf_status take_reserve(struct job *job)
                     "devices of the cluster differ in memory, so one reserve does not do");
             return sf_hint(job->diag, "a cluster file says what each kind of device reserves");
         }
-    if (reserve < 0 || reserve >= memory)
+    if (reserve >= memory)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
                        "the reserve is to be less than the %s of a device",
                        sf_text_bytes((double)memory).at);
-    job->spec.memory = memory - reserve;
+    job->spec.memory = reserve < 0 ? memory : memory - reserve;
     return SF_OK;
 }
 

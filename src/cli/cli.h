@@ -45,6 +45,7 @@ typedef enum sf_cli_kind {
     SF_CLI_COUNT,  /* int64_t, not negative */
     SF_CLI_INT,    /* int64_t */
     SF_CLI_SIZE,   /* int64_t, in bytes, such as 7.5G; K, M, G and T are powers of 1024 */
+    SF_CLI_ROOM,   /* the same, or 0, which is -1: it is said that there is none */
     SF_CLI_NUMBER, /* double, positive */
     SF_CLI_SHARE,  /* double, not negative; given in percent */
 } sf_cli_kind;

@@ -127,7 +127,12 @@ static const char *take(const sf_cli_option *option, const char *value)
             return "an integer that is not negative";
         *(int64_t *)option->into = integer;
         return NULL;
+    case SF_CLI_ROOM:
     case SF_CLI_SIZE:
+        if (kind == SF_CLI_ROOM && strcmp(value, "0") == 0) {
+            *(int64_t *)option->into = -1;
+            return NULL;
+        }
         return parse_size(value, option->into)
                    ? NULL
                    : "a size such as 512M or 7.5G, with K, M, G or T for powers of 1024";

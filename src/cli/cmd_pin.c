@@ -73,7 +73,7 @@ static sf_status pin(struct job *job, sf_diag *diag)
     if (status == SF_OK) {
         status = take_cluster(job, diag, plan);
         if (status == SF_OK)
-            status = sf_plan_check(plan, graph, 0, diag);
+            status = sf_plan_check(plan, graph, job->making.spec.memory, diag);
         if (status == SF_OK && job->making.output)
             status =
                 sf_plan_save(plan, graph, &SF_OPTIONS(sf_output, .path = job->making.output), diag);

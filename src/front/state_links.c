@@ -65,6 +65,8 @@ static sf_status link_by_hand(sf_graph *graph, char *pair, sf_diag *diag)
     if (sf_argument_type(graph, argument) != sf_result_type(graph, result))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "state: argument %u and result %u have different types", argument, result);
+    if (graph->arguments[argument].next != SF_NONE)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: argument %u comes twice", argument);
     set_next(&graph->arguments[argument], result, SF_FROM_USER);
     return SF_OK;
 }

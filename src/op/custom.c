@@ -264,7 +264,7 @@ static sf_status eval_check(sf_eval *eval, const sf_op *op, const struct check *
 
 /* Linear algebra is a library call on CPUs and GPUs. On TPUs some of it is ops of StableHLO; the rest is a call there, too. */
 static const struct {
-    const char *words[8]; /* one of them is in the name */
+    const char *words[9]; /* one of them is in the name; the last is NULL */
     const char *advice;
 } advices[] = {
     {{"potrf", "trsm", "Cholesky", "trtr"},

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 /* A name, the text of a file, or "". */
-static sf_status open_cluster(const sf_plan *plan, sf_diag *diag, sf_cluster **out)
+sf_status sf_plan_passes_cluster(const sf_plan *plan, sf_diag *diag, sf_cluster **out)
 {
     sf_str text = sf_str_of(plan->passes.cluster);
     char cores[32];
@@ -62,7 +62,7 @@ sf_status sf_plan_rewrite(const sf_plan *plan, const sf_costs *costs, sf_program
     if (!*plan->passes.list)
         return SF_OK;
     if (*plan->passes.cluster || !costs) {
-        status = open_cluster(plan, diag, &cluster);
+        status = sf_plan_passes_cluster(plan, diag, &cluster);
         if (status == SF_OK)
             status = find_costs(plan, cluster, arena, diag, &own);
         costs = own;

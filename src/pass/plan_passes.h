@@ -5,6 +5,9 @@
 #include "pass/pass.h"
 #include "plan/plan.h"
 
+/* The cluster whose costs the passes of the plan go by: that which it names for them, or as many cores as it has ranks. */
+sf_status sf_plan_passes_cluster(const sf_plan *plan, sf_diag *diag, sf_cluster **out);
+
 /* Whether a pass of the plan makes its training another one, near that of the step. */
 bool sf_plan_is_approximate(const sf_plan *plan);
 

@@ -13,18 +13,29 @@ static bool is_plain_update(const sf_node *node)
     return node->phase == SF_UPDATE && node->def->factors == sf_factors_pointwise;
 }
 
-/* Ranks along an axis named unused compute the same as others: more would not be faster. */
-static bool is_idle(const sf_axis *axis)
+bool sf_plan_idles(const sf_graph *graph, const sf_plan *plan, int axis)
 {
-    return strncmp(axis->name, SF_UNUSED_AXIS, strlen(SF_UNUSED_AXIS)) == 0;
+    const char *name = plan->mesh.axes[axis].name;
+    if (strncmp(name, SF_UNUSED_AXIS, strlen(SF_UNUSED_AXIS)) != 0)
+        return false;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (plan->arguments[i].axes[axis].kind != SF_REPLICATED)
+            return false;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+            if (plan->nodes[node->id][t].axes[axis].kind != SF_REPLICATED)
+                return false;
+    }
+    return true;
 }
 
 /* Who would do the same where nothing is split. Groups of a pipeline have stages of their own. */
-static double count_ranks(const sf_plan *plan)
+static double count_ranks(const sf_graph *graph, const sf_plan *plan)
 {
     double ranks = 1;
     for (int axis = 0; axis < plan->mesh.naxes; axis++)
-        if (!is_idle(&plan->mesh.axes[axis]) && !sf_plan_pipes(plan, axis))
+        if (!sf_plan_idles(graph, plan, axis) && !sf_plan_pipes(plan, axis))
             ranks *= plan->mesh.axes[axis].size;
     return ranks;
 }
@@ -72,7 +83,7 @@ static void count_step(void *context, const sf_graph *graph, const sf_plan *plan
 
 sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan)
 {
-    counting c = {.ranks = count_ranks(plan)};
+    counting c = {.ranks = count_ranks(graph, plan)};
     count_step(&c, graph, plan, 1);
     if (c.out.done > 0) {
         c.out.share = (c.out.done - c.out.once) / c.out.done;

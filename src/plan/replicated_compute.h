@@ -15,8 +15,11 @@ typedef struct sf_repeated {
     double of_most; /* its part of the share */
 } sf_repeated;
 
-/* Loops count with their trip count, with the splits inside (plan/region_plan.h). */ sf_repeated
-sf_find_repeated(const sf_graph *graph, const sf_plan *plan);
+/* Loops count with their trip count, with the splits inside (plan/region_plan.h). */
+sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan);
+
+/* Whether it is an axis of devices that are left over: it is called unused, and nothing is split along it. */
+bool sf_plan_idles(const sf_graph *graph, const sf_plan *plan, int axis);
 
 /* Above this share, the user is warned. */
 #define SF_REPEATED_MUCH 0.1

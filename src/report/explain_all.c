@@ -43,6 +43,14 @@ static void put_nodes(const sf_prediction *predicted, sf_buf *out)
                       predicted->unused[i].nodes, predicted->unused[i].why);
 }
 
+static bool has_idle_axis(const sf_explanation *e)
+{
+    bool any = false;
+    for (int axis = 0; axis < e->plan->mesh.naxes; axis++)
+        any = any || sf_plan_idles(e->graph, e->plan, axis);
+    return any;
+}
+
 static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
 {
     const sf_plan *plan = e->plan;
@@ -59,7 +67,7 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
     sf_in_time_text(plan, e->graph, 8, out);
     sf_precision_text(e->graph, e->target, out);
-    if (strstr(mesh.text, SF_UNUSED_AXIS))
+    if (has_idle_axis(e))
         sf_buf_puts(
             out, "  unused   replicated over this axis: splitting the step over more ranks would "
                  "not make it faster\n");
@@ -180,6 +188,8 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
         return;
     sf_heading(out, style, "candidates considered");
     bool unused = false, estimated = false;
+    sf_buf mesh = {0};
+    sf_mesh_print(&e->plan->mesh, &mesh);
     sf_table table = sf_table_new(&e->arena, 6, columns);
     for (int i = 0; i < predicted->nalternatives; i++) {
         const sf_alternative *a = &predicted->alternatives[i];
@@ -193,8 +203,10 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
         sf_table_add(&table, "%s%.1f%%", about, 100 * (a->seconds / predicted->seconds - 1));
         sf_table_add(&table, "%s%s", about, sf_text_bytes((double)a->memory).at);
         sf_table_add(&table, "%s", a->fits ? "yes" : "no");
-        unused = unused || strstr(a->mesh, SF_UNUSED_AXIS);
+        bool is_own = strcmp(a->mesh, mesh.text) == 0;
+        unused = unused || (is_own ? has_idle_axis(e) : strstr(a->mesh, SF_UNUSED_AXIS) != NULL);
     }
+    sf_buf_free(&mesh);
     sf_table_print(&table, style, out);
     if (estimated)
         sf_remark(out, style, "~ an estimate; the others are simulated");

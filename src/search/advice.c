@@ -25,11 +25,18 @@ static void add_remedy(advisor *a, sf_remedy r)
     a->out->remedies[a->out->count++] = r;
 }
 
+/* What a rank takes on so many times the devices, of bytes that are shared among them: kernels work in as much on each. */
+static int64_t bytes_on(const advisor *a, int64_t shared, int times)
+{
+    return shared / times + a->misfit->smallest->lowered.by_kind[SF_MEMORY_SCRATCH];
+}
+
 /* The least power of two that brings so many bytes below the limit; more than MOST_TIMES: none does. */
-static int times_for(const advisor *a, int64_t bytes)
+static int times_for(const advisor *a, int64_t shared)
 {
     int times = 1;
-    while (times <= MOST_TIMES && !sf_rank_fits(bytes / times, a->misfit->options->memory))
+    while (times <= MOST_TIMES &&
+           !sf_rank_fits(bytes_on(a, shared, times), a->misfit->options->memory))
         times *= 2;
     return times;
 }
@@ -48,16 +55,19 @@ static bool grow_cluster(const sf_cluster *cluster, int times, sf_arena *arena, 
 }
 
 /* The first finalist that fits when it is lowered, or NULL, and what it takes. */
-static const sf_candidate *find_fitting(const advisor *a, const sf_found_plans *found,
-                                        int64_t *bytes)
+static const sf_candidate *find_fitting(const advisor *a, const sf_cluster *cluster,
+                                        const sf_found_plans *found, int64_t *bytes)
 {
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *c = &found->candidates[i];
-        sf_local *local;
-        if (!c->at.plan || sf_local_new(a->misfit->graph, c->at.plan, 0, NULL, &local) != SF_OK)
+        sf_price price;
+        sf_costs *costs;
+        if (!c->at.plan ||
+            sf_mesh_costs(cluster, &c->at.plan->mesh, a->arena, NULL, &costs) != SF_OK ||
+            sf_price_plan(a->misfit->graph, c->at.plan, a->misfit->options->target, costs, NULL,
+                          NULL, NULL, &price) != SF_OK)
             continue;
-        *bytes = sf_rank_bytes(local, a->misfit->options->target);
-        sf_local_free(local);
+        *bytes = price.memory;
         if (sf_rank_fits(*bytes, a->misfit->options->memory))
             return c;
     }
@@ -76,7 +86,7 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
     options.level = 2;
     options.deadline = 1e-9; /* long past */
     if (sf_search_plans(a->misfit->graph, &options, NULL, &found) == SF_OK)
-        fitting = find_fitting(a, &found, &bytes);
+        fitting = find_fitting(a, cluster, &found, &bytes);
     if (fitting)
         add_remedy(
             a, (sf_remedy){.kind = SF_MORE_DEVICES,
@@ -90,7 +100,8 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
 
 static void find_devices(advisor *a)
 {
-    int first = times_for(a, a->misfit->smallest->lowered.memory);
+    const sf_price *smallest = &a->misfit->smallest->lowered;
+    int first = times_for(a, smallest->memory - smallest->by_kind[SF_MEMORY_SCRATCH]);
     sf_cluster cluster;
     for (int times = first; times <= 4 * first && times <= MOST_TIMES; times *= 2)
         if (grow_cluster(a->misfit->options->cluster, times, a->arena, &cluster) &&
@@ -126,11 +137,12 @@ static void find_batch_dim(advisor *a, const sf_relief *relief)
         }
     }
     if (best > 0)
-        add_remedy(a, (sf_remedy){.kind = SF_SMALLER_BATCH,
-                                  .devices = a->devices * fewest,
-                                  .batch = size / best,
-                                  .whole_batch = size,
-                                  .memory = (relief->state + relief->batch / best) / fewest});
+        add_remedy(
+            a, (sf_remedy){.kind = SF_SMALLER_BATCH,
+                           .devices = a->devices * fewest,
+                           .batch = size / best,
+                           .whole_batch = size,
+                           .memory = bytes_on(a, relief->state + relief->batch / best, fewest)});
 }
 
 static void find_again(advisor *a, const sf_relief *relief)
@@ -139,7 +151,7 @@ static void find_again(advisor *a, const sf_relief *relief)
     if (times <= a->most)
         add_remedy(a, (sf_remedy){.kind = SF_COMPUTE_AGAIN,
                                   .devices = a->devices * times,
-                                  .memory = relief->recomputed / times});
+                                  .memory = bytes_on(a, relief->recomputed, times)});
 }
 
 void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)

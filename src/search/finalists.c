@@ -443,8 +443,8 @@ static void predict_staged(const choosing *k, const sf_full_price *simulated, sf
     sf_table_copy(known, plan, predicted);
 }
 
-/* In stages, where that is faster than the best so far, or nothing else fits. */
-static sf_status search_in_stages(choosing *k)
+/* In stages, where that is faster than the best so far, or nothing else fits. `only`: there is no other way, so why it fails is said. */
+static sf_status search_in_stages(choosing *k, bool only)
 {
     sf_plan *plan;
     const sf_full_price *simulated;
@@ -452,11 +452,10 @@ static sf_status search_in_stages(choosing *k)
     double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
     if (k->plan)
         worth = fmin(worth, k->plan->predicted->seconds);
-    sf_status status =
-        sf_search_pipes(k->graph, k->options, worth, k->options->stages > 1 ? k->diag : NULL, &plan,
-                        &simulated, &runs);
+    sf_status status = sf_search_pipes(k->graph, k->options, worth, only ? k->diag : NULL, &plan,
+                                       &simulated, &runs);
     if (!plan)
-        return k->plan ? SF_OK : status;
+        return only ? status : SF_OK;
     predict_staged(k, simulated, plan);
     sf_plan_free(k->plan);
     k->plan = plan;
@@ -604,7 +603,7 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     if (status == SF_OK && may && !only)
         status = search_in_time(&k, &held);
     if (status == SF_OK && staged)
-        status = search_in_stages(&k);
+        status = search_in_stages(&k, only);
     if (status == SF_OK && !k.plan)
         status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
     sf_found_plans_free(&k.last);

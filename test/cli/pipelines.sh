@@ -159,6 +159,7 @@ hostile 1 "expected a number of stages" 's/"stages": 2/"stages": 99999999999/'
 hostile 1 "expected [FIRST, LAST, STAGE]" '/"pipeline"/,/"arguments"/s/\[\([0-9]*\), \([0-9]*\), 0\]/[\1, \2, 2]/'
 hostile 1 "expected [FIRST, LAST, STAGE]" '/"pipeline"/,/"arguments"/s/\[\([0-9]*\), \([0-9]*\), 0\]/[\1, 99999999, 0]/'
 hostile 1 "expected [FIRST, LAST, STAGE]" '/"pipeline"/,/"arguments"/s/\[\([0-9]*\), \([0-9]*\), 0\]/[-1, \2, 0]/'
+hostile 1 "has a stage already" '/"pipeline"/,/"arguments"/s/\[\([0-9]*\), \([0-9]*\), 0\]/[\1, \2, 0], [\2, \2, 1]/'
 hostile 2 "of stage 1" '/"pipeline"/,/"arguments"/{s/, 0\]/, X]/;s/, 1\]/, 0]/;s/, X\]/, 1]/}'
 
 # A table is not searched for; and what is wrong with a plan is not said of its step.

@@ -1,5 +1,7 @@
 #include "plan/json/pipeline_json.h"
 
+#include <inttypes.h>
+
 #include <string.h>
 
 #include "plan/pipeline/schedules.h"
@@ -97,8 +99,11 @@ static sf_status read_stage_run(reader *r, const sf_json *run)
         (uint64_t)last >= r->graph->nnodes || stage < 0 || stage >= r->count)
         return SF_JSON_FAIL(
             r, run, "expected [FIRST, LAST, STAGE]: two nodes of the step, and their stage");
-    for (int64_t n = first; n <= last; n++)
+    for (int64_t n = first; n <= last; n++) {
+        if (r->forward[n] != SF_NONE)
+            return SF_JSON_FAIL(r, run, "node %" PRId64 " has a stage already", n);
         r->forward[n] = (uint32_t)stage;
+    }
     return SF_OK;
 }
 

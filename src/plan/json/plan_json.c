@@ -221,6 +221,7 @@ typedef struct reader {
     sf_diag *diag;
     sf_arena arena; /* of the tree */
     sf_plan *plan;
+    bool *is_read; /* by node: its layouts */
 } reader;
 
 static sf_status expect_hex(reader *r, const sf_json *root, const char *key, uint64_t expected,
@@ -445,6 +446,9 @@ static sf_status read_node(reader *r, const sf_json *row)
     if (!sf_json_int(sf_json_item(row, 0), &id) || id < 0 || (size_t)id >= r->graph->nnodes ||
         !r->plan->nodes[id])
         return SF_JSON_FAIL(r, row, "the step has no such node");
+    if (r->is_read[id])
+        return SF_JSON_FAIL(r, row, "node %" PRId64 " comes twice", id);
+    r->is_read[id] = true;
     const sf_node *node = r->graph->nodes[id];
     if (!sf_json_string(sf_json_item(row, 1), &name) || !sf_str_is(name, node->def->name))
         return SF_JSON_FAIL(r, row, "node %" PRId64 " is a %s", id, node->def->name);
@@ -639,6 +643,7 @@ static sf_status read_plan(reader *r)
     const sf_json *nodes = sf_json_get(root, "nodes");
     if (sf_json_kind_of(nodes) != SF_JSON_ARRAY)
         return SF_JSON_FAIL(r, nodes ? nodes : root, "the plan has no \"nodes\"");
+    r->is_read = SF_ARRAY(&r->arena, r->graph->nnodes, bool);
     for (size_t i = 0; i < sf_json_count(nodes); i++)
         SF_TRY(read_node(r, sf_json_item(nodes, i)));
     SF_TRY(read_recompute(r, root));

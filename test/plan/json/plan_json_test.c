@@ -215,6 +215,7 @@ static void test_places(void **state)
         {"[S(0)At(0)]", "[R]", "the layout of argument params/w does not fit"},
         {"[R]", "[At(0:0-1,1:2)]", "At is said of arguments alone"},
         {"[R]", "[At(0,1)]", "At is said of arguments alone"},
+        {"[R]", "[R]\"], [\"[R]\"]], [0, \"tanh\", [\"[R]", "node 0 comes twice"},
         {"[At(0:0-1,1:2)]", "[R]", NULL},
         {"[S(1)At(0)]", "[R]", NULL},
     };

@@ -81,19 +81,58 @@ static uint32_t count_grown(const trees *t, const group *g, uint32_t other)
     return grown;
 }
 
-static void link_group(const trees *t, const group *g, uint32_t others)
+/* Where most of the group grows, and in how many places as much does. */
+typedef struct best_place {
+    uint32_t at, grown, count;
+} best_place;
+
+static bool find_place(const trees *t, const group *g, uint32_t others, best_place *out)
 {
-    uint32_t best = 0, most = 0;
+    *out = (best_place){0};
     for (uint32_t other = 0; other + g->count <= others; other++) {
         uint32_t grown = count_grown(t, g, other);
-        if (grown > most) {
-            most = grown;
-            best = other;
-        }
+        if (grown > out->grown)
+            *out = (best_place){other, grown, 1};
+        else if (grown > 0 && grown == out->grown)
+            out->count++;
     }
-    for (uint32_t k = 0; k < g->count && most > 0; k++)
-        sf_take_result(t->l, (t->of_arguments ? g->first : best) + k,
-                       (t->of_arguments ? best : g->first) + k, SF_FROM_ORDER);
+    return out->grown > 0;
+}
+
+static void link_group(const trees *t, const group *g, uint32_t at)
+{
+    for (uint32_t k = 0; k < g->count; k++)
+        sf_take_result(t->l, (t->of_arguments ? g->first : at) + k,
+                       (t->of_arguments ? at : g->first) + k, SF_FROM_ORDER);
+}
+
+/* Groups of one size, those first that can be in one place alone: parameters grow from both moments, a moment from itself. Of
+ * those that can be in several the first one is in the first. */
+static void link_groups(trees *t, size_t first, size_t end, uint32_t others)
+{
+    enum { MOST_TRIED = 64 };
+    for (size_t left = end - first; left > 0;) {
+        size_t sure = end, any = end, tried = 0;
+        best_place place, best = {0};
+        for (size_t i = first; i < end && sure == end && tried < MOST_TRIED; i++) {
+            if (t->groups[i].count > 0 && !find_place(t, &t->groups[i], others, &place))
+                t->groups[i].count = 0; /* nor will there be one */
+            if (t->groups[i].count == 0)
+                continue;
+            tried++;
+            if (place.count == 1)
+                sure = i;
+            if (any == end || sure == i) {
+                any = i;
+                best = place;
+            }
+        }
+        if (any == end)
+            return;
+        link_group(t, &t->groups[any], best.at);
+        t->groups[any].count = 0;
+        left--;
+    }
 }
 
 void sf_link_trees(sf_linker *l, bool of_arguments)
@@ -105,7 +144,10 @@ void sf_link_trees(sf_linker *l, bool of_arguments)
     trees t = {.l = l, .of_arguments = of_arguments};
     for (int depth = 0; depth < DEEPEST; depth++) {
         find_groups(&t, count, depth);
-        for (size_t i = 0; i < t.count; i++)
-            link_group(&t, &t.groups[i], others);
+        for (size_t i = 0, end; i < t.count; i = end) {
+            for (end = i + 1; end < t.count && t.groups[end].count == t.groups[i].count;)
+                end++;
+            link_groups(&t, i, end, others);
+        }
     }
 }

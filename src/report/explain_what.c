@@ -171,7 +171,7 @@ static void put_reshards(sf_explanation *e, const sf_names *names, const matches
     for (size_t i = 0; i < e->simulated->nreshards; i++) {
         const sf_simulated_reshard *reshard = &e->simulated->reshards[i];
         char axes[SF_AXES_TEXT];
-        if (!m->is_match[reshard->value] || cut_short(e, count++))
+        if (reshard->value == SF_NONE || !m->is_match[reshard->value] || cut_short(e, count++))
             continue;
         sf_table_add(&table, "%s", name_of_value(e, names, reshard->value));
         sf_table_add(&table, "%s", sf_reshard_kind_name(reshard->kind));
@@ -333,7 +333,7 @@ static void put_json_reshards(sf_explanation *e, const sf_names *names, const ma
     for (size_t i = 0; i < e->simulated->nreshards; i++) {
         const sf_simulated_reshard *reshard = &e->simulated->reshards[i];
         char axes[SF_AXES_TEXT];
-        if (!m->is_match[reshard->value])
+        if (reshard->value == SF_NONE || !m->is_match[reshard->value])
             continue;
         sf_json_begin_object(json);
         sf_json_add_string(json, "name", name_of_value(e, names, reshard->value));

@@ -63,7 +63,8 @@ typedef struct slack {
 static void see_slack(void *context, const sf_simulated_reshard *reshard)
 {
     slack *s = context;
-    if (!s->efforts->slack[reshard->value] || !sf_move_reduces(reshard->kind))
+    if (reshard->value == SF_NONE || !s->efforts->slack[reshard->value] ||
+        !sf_move_reduces(reshard->kind))
         return;
     s->seconds += reshard->seconds;
     s->exposed += reshard->exposed;

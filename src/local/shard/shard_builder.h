@@ -68,7 +68,8 @@ typedef struct local_builder {
     sf_graph *graph;
     sf_block *block;
     const sf_scope *scope;
-    sf_phase phase;
+    sf_phase phase,
+        least; /* of new nodes; no node is of an earlier one than `least`: in a loop of a pass */
     sf_loc loc;
 } local_builder;
 

@@ -6,7 +6,7 @@ void local_note_place(local_builder *b, const sf_node *node, sf_phase phase)
 {
     b->scope = node ? node->scope : NULL;
     b->loc = node ? node->loc : SF_NOWHERE;
-    b->phase = phase;
+    b->phase = phase > b->least ? phase : b->least;
 }
 
 sf_value emit_op(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,

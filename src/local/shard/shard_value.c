@@ -35,7 +35,7 @@ static void place_reshard(local_builder *b, const sf_resharding *reshard)
     const sf_node *maker = sf_maker(b->whole, reshard->value);
     const sf_node *wants = reshard->wanted == SF_NONE ? maker : b->whole->nodes[reshard->wanted];
     b->scope = wants ? wants->scope : NULL;
-    b->phase = reshard->phase;
+    b->phase = reshard->phase > b->least ? reshard->phase : b->least;
     b->loc = maker ? maker->loc : wants ? wants->loc : SF_NOWHERE;
 }
 

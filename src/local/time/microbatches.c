@@ -263,6 +263,7 @@ static sf_status add_loop_node(looping *o, const sf_value *starts, sf_block *con
 static sf_status add_body(looping *o)
 {
     const sf_reshards *m = o->t->b->reshards;
+    o->t->b->least = o->t->recipe ? phase_of_loop(o) : SF_FORWARD;
     for (size_t i = 0; i < o->running.count; i++) {
         const sf_step_item *item = &m->steps[o->running.at[i]];
         if (item->is_reshard)
@@ -271,6 +272,7 @@ static sf_status add_body(looping *o)
             SF_TRY(add_turning_node(o, o->t->step->nodes[item->index]));
         update_outputs(o, item);
     }
+    o->t->b->least = SF_FORWARD;
     return SF_OK;
 }
 

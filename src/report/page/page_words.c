@@ -67,7 +67,7 @@ static bool scatters_gradients(const sf_page *page, sf_axes axes)
             gradient[graph->arguments[i].gradient] = true;
     for (size_t i = 0; i < page->nreshards; i++) {
         const sf_simulated_reshard *reshard = &page->reshards[i];
-        if (!gradient[reshard->value] || !(reshard->axes & axes))
+        if (reshard->value == SF_NONE || !gradient[reshard->value] || !(reshard->axes & axes))
             continue;
         *(reshard->kind == SF_RESHARD_SCATTER ? &pieces : &whole) += reshard->bytes;
     }

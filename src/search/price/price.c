@@ -198,14 +198,15 @@ static void show_part(const move_viewer *v, const priced_program *at, const sf_s
                       double times)
 {
     sf_value value = own < sent->count ? value_of_step(at, sent->parts[own].value) : SF_NONE;
-    if (value == SF_NONE)
-        return;
     sf_simulated_reshard reshard = {.value = value,
                                     .kind = sent->kind,
                                     .axes = inst->exchange->axes,
                                     .phase = inst->origin.phase,
-                                    .before = sent->parts[own].before,
-                                    .after = sent->parts[own].after};
+                                    .inner = value == SF_NONE};
+    if (value != SF_NONE) {
+        reshard.before = sent->parts[own].before;
+        reshard.after = sent->parts[own].after;
+    }
     int64_t in = sf_view_count(&inst->in[i]), out = sf_view_count(&inst->out[i]);
     reshard.bytes = times * (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
     double part = timing->bytes > 0 ? reshard.bytes / timing->bytes : times;
@@ -226,8 +227,7 @@ static void show_inside(const move_viewer *v, sf_value value, sf_reshard_kind ki
                                     .seconds = times * (timing->end - timing->start),
                                     .exposed = times * timing->exposed,
                                     .inner = true};
-    if (value != SF_NONE)
-        v->see(v->context, &reshard);
+    v->see(v->context, &reshard);
 }
 
 /* The region of `local` that has the collective of that number. */
@@ -248,8 +248,11 @@ static void show_part_of_time(const move_viewer *v, sf_part_origin origin, const
     const sf_local *local = v->p->local;
     priced_program at = whole_program(v->p);
     at.inner = find_inner(local, origin.number);
-    if (!at.inner)
+    if (!at.inner) {
+        if (part == 0)
+            show_inside(v, SF_NONE, local->sent[origin.number].kind, exchange, timing, times);
         return;
+    }
     const sf_sent *own = &at.inner->local->sent[origin.number - at.inner->first];
     const sf_inner *deeper = find_inner(at.inner->local, origin.number);
     if (deeper && part == 0)

@@ -126,8 +126,11 @@ static sf_status read_spec(struct pinning *job, sf_arena *arena)
 {
     sf_spec *spec = &job->spec;
     SF_TRY(sf_spec_read(&job->said, arena, job->diag, spec));
-    job->staged = (spec->stages.kind == SF_STAGES_COUNT && spec->stages.count > 1) ||
-                  spec->stages.kind == SF_STAGES_LIST;
+    bool is_whole = spec->stages.kind == SF_STAGES_COUNT && spec->stages.count == 1;
+    job->staged =
+        !is_whole && (spec->stages.kind == SF_STAGES_COUNT || spec->stages.kind == SF_STAGES_LIST);
+    if (is_whole && !spec->mesh && spec->ranks == 0)
+        spec->ranks = 1;
     if (!job->staged && (spec->schedule || spec->table))
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
                        "a schedule is of a pipeline: say its --stages, too");

@@ -2,6 +2,7 @@
  * of a price is that of the program, an estimate is near; the two streams by hand. */
 #include "search/price/estimate.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 
 #include "op/op.h"
 #include "op/slots.h"
+#include "plan/co_shard.h"
 #include "plan/recipe/recipe.h"
 #include "prog/check_program.h"
 #include "run/engine/engine.h"
@@ -293,6 +295,50 @@ static void check_searched(fixture *f, const char *step, const margins *most)
     assert_true(p.seconds == plan->predicted->seconds);
     assert_int_equal(p.memory, plan->predicted->memory);
     sf_plan_free(plan);
+}
+
+static void sum_reshards(void *context, const sf_simulated_reshard *reshard)
+{
+    double *sums = context;
+    sums[0] += reshard->bytes;
+    sums[1] += reshard->seconds;
+    sums[2] += reshard->exposed;
+}
+
+/* What is told of each tensor adds up to the price, whatever loops the collectives are in. */
+static void test_rows_add_up(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {"gpt-micro", "moe-micro"};
+    static const char *const recipes[] = {"dp", "zero3", "megatron", "2d"};
+    int told = 0;
+    for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+        fixture f;
+        open_fixture(&f, test_step(steps[s]), "1x4xCPU");
+        for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
+            for (int way = 0; way < 4; way++) {
+                sf_plan *plan = test_plan(f.graph, recipes[r], 4, NULL, NULL);
+                sf_co_shard halves = {.by = "megatron", .in = "", .chunks = 2};
+                double sums[3] = {0};
+                if (way & 1)
+                    sf_plan_co_shard(plan, 1, &halves);
+                plan->micro_batches = way & 2 ? 2 : 1;
+                sf_price p;
+                sf_status status = sf_price_plan(f.graph, plan, f.target, costs_of(&f, &plan->mesh),
+                                                 sum_reshards, sums, NULL, &p);
+                told += status == SF_OK;
+                if (status == SF_OK && (fabs(sums[0] - p.traffic) > 1e-6 * p.traffic ||
+                                        fabs(sums[1] - p.exposed - p.hidden) > 1e-6 * sums[1] ||
+                                        fabs(sums[2] - p.exposed) > 1e-6 * sums[1]))
+                    fail_msg("%s, %s, way %d: rows have %g B, %g s, %g s exposed; the price %g, "
+                             "%g, %g",
+                             steps[s], recipes[r], way, sums[0], sums[1], sums[2], p.traffic,
+                             p.exposed + p.hidden, p.exposed);
+                sf_plan_free(plan);
+            }
+        close_fixture(&f);
+    }
+    assert_true(told > 20);
 }
 
 static void test_searched(void **state)
@@ -655,7 +701,7 @@ int main(void)
         cmocka_unit_test(test_large_steps), cmocka_unit_test(test_searched),
         cmocka_unit_test(test_any_plan),    cmocka_unit_test(test_beside),
         cmocka_unit_test(test_gather),      cmocka_unit_test(test_queue_and_bucket),
-        cmocka_unit_test(test_relief),
+        cmocka_unit_test(test_relief),      cmocka_unit_test(test_rows_add_up),
     };
     const struct CMUnitTest of_files[] = {cmocka_unit_test(test_files)};
     files = test_argv;

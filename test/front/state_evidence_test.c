@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/str.h"
 #include "ir/graph.h"
 #include "sheaf/sheaf.h"
 
@@ -371,12 +372,80 @@ static void test_said_loss(void **state)
     }
 }
 
+/* Adam on two tensors, whose arguments have no names: parameters, and two moments, in any order on both sides. A moment grows
+ * from itself alone, a parameter from all three. */
+static void write_unnamed(const int *in, const int *out, sf_buf *text)
+{
+    static const char *const letters = "mvp", *const types[] = {"tensor<3xf32>", "tensor<5xf32>"};
+    sf_buf_puts(text, "func.func public @main(");
+    for (int k = 0; k < 6; k++)
+        sf_buf_printf(text, "%%%c%d: %s, ", letters[in[k / 2]], k % 2, types[k % 2]);
+    sf_buf_puts(text, "%x: tensor<3xf32>) -> (");
+    for (int k = 0; k < 6; k++)
+        sf_buf_printf(text, "%s {jax.result_info = \"result[%d]['%c']\"}, ", types[k % 2], k / 2,
+                      'a' + k % 2);
+    sf_buf_puts(text,
+                "tensor<f32> {jax.result_info = \"result[3]\"}) {\n"
+                "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                "%y = stablehlo.multiply %p0, %x : tensor<3xf32>\n"
+                "%s0 = stablehlo.reduce(%y init: %z) applies stablehlo.add across dimensions "
+                "= [0] : (tensor<3xf32>, tensor<f32>) -> tensor<f32>\n"
+                "%s1 = stablehlo.reduce(%p1 init: %z) applies stablehlo.add across dimensions "
+                "= [0] : (tensor<5xf32>, tensor<f32>) -> tensor<f32>\n"
+                "%l = stablehlo.multiply %s0, %s1 : tensor<f32>\n");
+    for (int k = 0; k < 2; k++) {
+        const char *t = types[k];
+        sf_buf_printf(text,
+                      "%%g%d = stablehlo.broadcast_in_dim %%s%d, dims = [] : (tensor<f32>) -> "
+                      "%s\n",
+                      k, 1 - k, t);
+        sf_buf_printf(text, "%%c%d = stablehlo.constant dense<0.9> : %s\n", k, t);
+        sf_buf_printf(text, "%%h%d = stablehlo.multiply %%m%d, %%c%d : %s\n", k, k, k, t);
+        sf_buf_printf(text, "%%M%d = stablehlo.add %%h%d, %%g%d : %s\n", k, k, k, t);
+        sf_buf_printf(text, "%%q%d = stablehlo.multiply %%g%d, %%g%d : %s\n", k, k, k, t);
+        sf_buf_printf(text, "%%i%d = stablehlo.multiply %%v%d, %%c%d : %s\n", k, k, k, t);
+        sf_buf_printf(text, "%%V%d = stablehlo.add %%i%d, %%q%d : %s\n", k, k, k, t);
+        sf_buf_printf(text, "%%u%d = stablehlo.divide %%M%d, %%V%d : %s\n", k, k, k, t);
+        sf_buf_printf(text, "%%P%d = stablehlo.subtract %%p%d, %%u%d : %s\n", k, k, k, t);
+    }
+    sf_buf_puts(text, "return ");
+    for (int k = 0; k < 6; k++)
+        sf_buf_printf(text, "%%%c%d, ", letters[out[k / 2]] - 'a' + 'A', k % 2);
+    sf_buf_puts(text, "%l : ");
+    for (int k = 0; k < 6; k++)
+        sf_buf_printf(text, "%s, ", types[k % 2]);
+    sf_buf_puts(text, "tensor<f32>\n}\n");
+}
+
+static void test_orders(void **state)
+{
+    (void)state;
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (int both = 0; both < 36; both++) {
+        const int *in = orders[both / 6], *out = orders[both % 6];
+        sf_buf text = {0};
+        sf_graph *graph;
+        write_unnamed(in, out, &text);
+        assert_int_equal(sf_load_text(text.text, text.length, "t", NULL, NULL, &graph), SF_OK);
+        for (uint32_t i = 0; i < 6; i++) {
+            uint32_t next = graph->arguments[i].next;
+            if (next >= 6 || out[next / 2] != in[i / 2] || next % 2 != i % 2)
+                fail_msg("argument %u of\n%s becomes %u", i, text.text, next);
+            assert_int_equal(graph->arguments[i].role,
+                             in[i / 2] == 2 ? SF_ROLE_PARAM : SF_ROLE_STATE);
+        }
+        sf_graph_free(graph);
+        sf_buf_free(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links),     cmocka_unit_test(test_strict),
         cmocka_unit_test(test_donors),    cmocka_unit_test(test_batch_is_batch),
-        cmocka_unit_test(test_said_loss),
+        cmocka_unit_test(test_said_loss), cmocka_unit_test(test_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,15 +7,35 @@
 
 /* Kinds of nodes */
 
-int joined_dim(const sf_graph *graph, const sf_node *node)
+bool join_of(const sf_graph *graph, const sf_node *node, join *out)
 {
-    if (!sf_is(node, SF_OP_CONCATENATE) || node->noperands != 2)
-        return -1;
+    if (!sf_is(node, SF_OP_CONCATENATE) && !sf_is(node, SF_OP_PAD))
+        return false;
     const sf_type *to = sf_type_of(graph, node->result);
     const sf_type *from = sf_type_of(graph, node->operands[0]);
-    int dim = (int)node->attrs[SF_CONCATENATE_DIMENSION]->integer;
-    bool has_halves = from->dims[dim] >= 2 && to->dims[dim] == 2 * from->dims[dim];
-    return has_halves && !sf_is_complex(to->dtype) && sf_dtype_get(to->dtype)->bits >= 8 ? dim : -1;
+    *out = (join){.dim = -1, .nparts = 1};
+    for (int d = 0; d < to->rank; d++) {
+        if (to->dims[d] == from->dims[d])
+            continue;
+        if (out->dim >= 0 || from->dims[d] < 2 || to->dims[d] != 2 * from->dims[d])
+            return false;
+        out->dim = d;
+    }
+    if (out->dim < 0 || sf_is_complex(to->dtype) || sf_dtype_get(to->dtype)->bits < 8)
+        return false;
+    if (sf_is(node, SF_OP_CONCATENATE)) {
+        out->nparts = 2;
+        out->half[1] = 1;
+        return node->noperands == 2 && sf_same_shape(from, sf_type_of(graph, node->operands[1]));
+    }
+    int64_t low = node->attrs[SF_PAD_LOW]->ints[out->dim];
+    out->alternates = node->attrs[SF_PAD_INTERIOR]->ints[out->dim] == 1;
+    out->half[0] = low != 0;
+    for (int d = 0; d < to->rank; d++)
+        if (node->attrs[SF_PAD_INTERIOR]->ints[d] != (d == out->dim && out->alternates) ||
+            (d != out->dim && node->attrs[SF_PAD_LOW]->ints[d] != 0))
+            return false;
+    return low == 0 || low == (out->alternates ? 1 : from->dims[out->dim]);
 }
 
 static bool has_rising_dims(const sf_node *node)
@@ -31,12 +51,13 @@ static part part_of(const sf_graph *graph, const sf_node *node)
 {
     sf_vop op;
     sf_vfold fold;
+    join j;
     if (node->nregions > 0 || node->nresults != 1 || is_counter(graph, node) ||
         sf_type_of(graph, node->result)->count == 0)
         return PART_NONE;
     return vop_of(graph, node, &op)                                       ? PART_POINTWISE
            : fold_of(graph, node, &fold)                                  ? PART_FOLD
-           : joined_dim(graph, node) >= 0                                 ? PART_JOIN
+           : join_of(graph, node, &j)                                     ? PART_JOIN
            : sf_is(node, SF_OP_RESHAPE)                                   ? PART_RESHAPE
            : sf_is(node, SF_OP_BROADCAST_IN_DIM) && has_rising_dims(node) ? PART_BROADCAST
                                                                           : PART_NONE;
@@ -152,8 +173,10 @@ int cut_dims_of(const cutting *c, sf_value value, int dim, int *first)
     return count;
 }
 
-/* Propagates cuts of rows: blocks of part of a dimension of `from`, to dimension map[d] of `to`. */
-static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map)
+/* Propagates cuts of rows: blocks of part of a dimension of `from`, to dimension map[d] of `to`; if
+ * halves alternate element by element, `twice` as large there, or else here. */
+static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map, const join *j,
+                      bool twice)
 {
     const sf_type *a = sf_type_of(c->graph, from), *b = sf_type_of(c->graph, to);
     bool any = false;
@@ -161,7 +184,11 @@ static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map)
         int64_t low = stride_of(a, d), high = low * a->dims[d];
         for (int i = 0; map[d] >= 0 && i < c->cuts[from].count; i++) {
             int64_t at = c->cuts[from].at[i], size = at / low;
-            if (at > low && at < high && size < b->dims[map[d]])
+            if (at <= low || at >= high ||
+                (j->alternates && d == j->dim && !twice && size % 2 != 0))
+                continue;
+            size = j->alternates && d == j->dim ? (twice ? size * 2 : size / 2) : size;
+            if (size < b->dims[map[d]])
                 any = add_cut(c, to, size * stride_of(b, map[d])) || any;
         }
     }
@@ -171,6 +198,7 @@ static bool pass_cuts(cutting *c, sf_value from, sf_value to, const int *map)
 static bool pass_linked(cutting *c, const sf_node *node, uint32_t operand)
 {
     int map[SF_MAX_RANK], back[SF_MAX_RANK];
+    join j = {.dim = -1};
     sf_value from = node->operands[operand];
     if (!linked_dims(c->graph, node, c->parts[node->id], operand, map))
         return false;
@@ -179,8 +207,10 @@ static bool pass_linked(cutting *c, const sf_node *node, uint32_t operand)
     for (int d = 0; d < sf_type_of(c->graph, node->result)->rank; d++)
         if (map[d] >= 0)
             back[map[d]] = d;
-    bool any = pass_cuts(c, from, node->result, back);
-    return pass_cuts(c, node->result, from, map) || any;
+    if (c->parts[node->id] == PART_JOIN)
+        join_of(c->graph, node, &j);
+    bool any = pass_cuts(c, from, node->result, back, &j, true);
+    return pass_cuts(c, node->result, from, map, &j, false) || any;
 }
 
 /* All blocks, those that are rows as well, where `all`. */
@@ -233,9 +263,13 @@ static part part_of_maker(const cutting *c, sf_value value)
     return node ? c->parts[node->id] : PART_NONE;
 }
 
-/* The loop that computes both halves makes a concatenation, if these have no other reader. */
-static bool join_pays(const cutting *c, const sf_node *node)
+/* The loop that computes both halves makes a concatenation, if these have no other reader; the
+ * loops that read a padded tensor make it, if all readers are loops. `plain`: by value, how many
+ * element-wise ops read it. */
+static bool join_pays(const cutting *c, const sf_node *node, const uint32_t *plain)
 {
+    if (sf_is(node, SF_OP_PAD))
+        return plain[node->result] > 0 && plain[node->result] == c->readers[node->result];
     for (int i = 0; i < 2; i++)
         if (part_of_maker(c, node->operands[i]) != PART_POINTWISE ||
             c->readers[node->operands[i]] != 1)
@@ -243,18 +277,62 @@ static bool join_pays(const cutting *c, const sf_node *node)
     return true;
 }
 
-static void find_parts(cutting *c)
+/* Values of one shape that element-wise ops connect, by one of them. */
+static sf_value find_sum(sf_value *sums, sf_value value)
 {
+    while (sums[value] != value)
+        value = sums[value] = sums[sums[value]];
+    return value;
+}
+
+static bool joins_sum(const cutting *c, sf_value a, sf_value b)
+{
+    return sf_same_shape(sf_type_of(c->graph, a), sf_type_of(c->graph, b));
+}
+
+/* A pad that is added to another one, which is no half, is read as that one is: through a window (prog/loop.h), with all of its
+ * dimensions. */
+static void drop_mixed_pads(cutting *c, sf_arena *arena)
+{
+    const sf_block *top = c->graph->top;
+    sf_value *sums = SF_ARRAY(arena, c->graph->nvalues, sf_value);
+    bool *is_mixed = SF_ARRAY(arena, c->graph->nvalues, bool);
+    for (sf_value v = 0; v < c->graph->nvalues; v++)
+        sums[v] = v;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        for (uint32_t o = 0; c->parts[node->id] == PART_POINTWISE && o < node->noperands; o++)
+            if (joins_sum(c, node->operands[o], node->result))
+                sums[find_sum(sums, node->operands[o])] = find_sum(sums, node->result);
+    }
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (sf_is(node, SF_OP_PAD) && c->parts[node->id] != PART_JOIN)
+            is_mixed[find_sum(sums, node->result)] = true;
+    }
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (sf_is(node, SF_OP_PAD) && is_mixed[find_sum(sums, node->result)])
+            c->parts[node->id] = PART_NONE;
+    }
+}
+
+static void find_parts(cutting *c, sf_arena *arena)
+{
+    uint32_t *plain = SF_ARRAY(arena, c->graph->nvalues, uint32_t);
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        c->parts[node->id] = part_of(c->graph, node);
+        part kind = c->parts[node->id] = part_of(c->graph, node);
+        for (uint32_t j = 0; kind == PART_POINTWISE && j < node->noperands; j++)
+            plain[node->operands[j]]++;
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (c->parts[node->id] == PART_JOIN && !join_pays(c, node))
+        if (c->parts[node->id] == PART_JOIN && !join_pays(c, node, plain))
             c->parts[node->id] = PART_NONE;
     }
+    drop_mixed_pads(c, arena);
 }
 
 /* Between ops of loops, a reshape hands on all blocks. */
@@ -281,27 +359,28 @@ static void begin_at_reshapes(cutting *c, sf_arena *arena)
 
 static void begin_at_joins(cutting *c)
 {
+    join j;
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (c->parts[node->id] != PART_JOIN)
+        if (c->parts[node->id] != PART_JOIN || !join_of(c->graph, node, &j))
             continue;
         const sf_type *type = sf_type_of(c->graph, node->result);
-        int dim = joined_dim(c->graph, node);
-        add_cut(c, node->result, stride_of(type, dim) * (type->dims[dim] / 2));
+        add_cut(c, node->result,
+                stride_of(type, j.dim) * (j.alternates ? 2 : type->dims[j.dim] / 2));
         c->any = true;
     }
 }
 
 /* A value whose cuts from two sides turned out incompatible keeps its dimensions. */
 
-/* Dimension d of a is cut as e of b is, halves apart where it is joined. */
-static bool has_same_cuts(const cutting *c, sf_value a, int d, sf_value b, int e, bool is_joined)
+/* Dimension d of a is cut as e of b is, halves apart. */
+static bool has_same_cuts(const cutting *c, sf_value a, int d, sf_value b, int e, const join *j)
 {
     int64_t x[SF_MAX_RANK], y[SF_MAX_RANK];
-    int first, other, count = cut_dims_of(c, a, d, &first) - is_joined;
+    int first, other, count = cut_dims_of(c, a, d, &first) - (d == j->dim);
     cut_dims(c, a, x);
     cut_dims(c, b, y);
-    first += is_joined;
+    first += d == j->dim && !j->alternates;
     return cut_dims_of(c, b, e, &other) == count &&
            memcmp(x + first, y + other, (size_t)count * sizeof *x) == 0;
 }
@@ -310,17 +389,18 @@ static bool agrees(const cutting *c, const sf_node *node)
 {
     part kind = c->parts[node->id];
     int map[SF_MAX_RANK];
-    int joined = kind == PART_JOIN ? joined_dim(c->graph, node) : -1;
+    join j = {.dim = -1};
     if (kind == PART_RESHAPE) {
         const cuts *a = &c->cuts[node->operands[0]], *b = &c->cuts[node->result];
         return a->count == b->count && memcmp(a->at, b->at, (size_t)a->count * sizeof *a->at) == 0;
     }
+    if (kind == PART_JOIN)
+        join_of(c->graph, node, &j);
     for (uint32_t i = 0; i < node->noperands; i++) {
         if (!linked_dims(c->graph, node, kind, i, map))
             continue;
         for (int d = 0; d < sf_type_of(c->graph, node->result)->rank; d++)
-            if (map[d] >= 0 &&
-                !has_same_cuts(c, node->result, d, node->operands[i], map[d], d == joined))
+            if (map[d] >= 0 && !has_same_cuts(c, node->result, d, node->operands[i], map[d], &j))
                 return false;
     }
     return true;
@@ -349,7 +429,7 @@ void find_cuts(const sf_graph *graph, sf_arena *arena, cutting *out)
     out->readers = SF_ARRAY(arena, graph->nvalues, uint32_t);
     out->is_absorbed = SF_ARRAY(arena, graph->nvalues, bool);
     count_readers(out);
-    find_parts(out);
+    find_parts(out, arena);
     for (sf_value v = 0; v < graph->nvalues; v++) {
         const sf_type *type = sf_type_of(graph, v);
         for (int d = 0; type->count > 0 && d < type->rank; d++)

@@ -7,7 +7,8 @@
  * along those that stay; and as they are by reshapes. An argument or the result of a product is
  * read in other blocks than it is written in, at no cost.
  *
- * Two halves that a concatenation makes one dimension of are blocks as well. */
+ * Two halves that become one dimension, by a concatenation, or by padding with as much as there is, are blocks as well; where a
+ * pad is between elements, blocks of two. */
 #ifndef SF_PROG_LOWER_DIMENSION_CUTS_H
 #define SF_PROG_LOWER_DIMENSION_CUTS_H
 
@@ -20,7 +21,7 @@ typedef enum part {
     PART_BROADCAST,
     PART_FOLD,
     PART_RESHAPE,
-    PART_JOIN, /* of halves; see joined_dim */
+    PART_JOIN, /* of halves; see join_of */
 } part;
 
 /* Sizes of blocks, each a divisor of the next one, between one element and all of them. */
@@ -53,7 +54,12 @@ int cut_dims_of(const cutting *c, sf_value value, int dim, int *first);
 /* By dimension of the result: that of the operand, or -1. False where the operand is not part of it: scalars. */
 bool linked_dims(const sf_graph *graph, const sf_node *node, part kind, uint32_t operand, int *map);
 
-/* Along which dimension the node is a concatenation of two halves; -1: it is none. */
-int joined_dim(const sf_graph *graph, const sf_node *node);
+/* A join: along which dimension, and in which half each operand is. Of a pad only the first is in one. */
+typedef struct join {
+    int dim, nparts;
+    bool alternates; /* the halves alternate element by element, instead of following each other */
+    int half[2];
+} join;
+bool join_of(const sf_graph *graph, const sf_node *node, join *out);
 
 #endif

@@ -3,6 +3,7 @@
  * dimensions; readers that need the old dimensions read a reshape of it.
  *
  *     concatenate(a, b)                          select(counter == 0, broadcast(a), broadcast(b))
+ *     pad(a, v), to twice as much                select(counter == half, broadcast(a), v)
  *
  * where the counter counts halves. Values that only a and b need are computed there, in both
  * halves: twice, from operands that are loaded in any case, instead of being stored, loaded and
@@ -151,14 +152,22 @@ static sf_value make_join(finer *f, const sf_node *node)
     const sf_type *shape = fine_type(f, node->result, sf_type_of(f->graph, node->result)->dtype);
     const sf_type *index = sf_type_with(pool, shape, SF_S32);
     int half;
-    int32_t which = 0;
-    cut_dims_of(&f->cuts, node->result, joined_dim(f->graph, node), &half);
+    join j;
+    join_of(f->graph, node, &j);
+    int count = cut_dims_of(&f->cuts, node->result, j.dim, &half);
+    half += j.alternates ? count - 1 : 0;
+    int32_t which = j.half[0];
     const sf_attr *equal[2] = {[SF_COMPARE_DIRECTION] = sf_attr_text(pool, sf_str_of("EQ"))};
     const sf_attr *along = sf_attr_int(pool, half);
     sf_value halves[2] = {add(f, SF_OP_IOTA, 0, NULL, &along, index), splat(f, index, &which)};
     sf_value is_first = add(f, SF_OP_COMPARE, 2, halves, equal, sf_type_with(pool, shape, SF_PRED));
-    sf_value first = widen(f, node->operands[0], shape, half),
-             other = widen(f, node->operands[1], shape, half);
+    const sf_dense *dense = splat_of(f->graph, node->operands[1]);
+    const sf_attr *none = sf_attr_ints(pool, 0, NULL);
+    sf_value other = j.nparts == 2 ? widen(f, node->operands[1], shape, half)
+                     : dense       ? splat(f, shape, dense->data)
+                                   : add(f, SF_OP_BROADCAST_IN_DIM, 1,
+                                         (sf_value[]){plain_of(f, node->operands[1])}, &none, shape);
+    sf_value first = widen(f, node->operands[0], shape, half);
     return add(f, SF_OP_SELECT, 3, (sf_value[]){is_first, first, other}, NULL, shape);
 }
 

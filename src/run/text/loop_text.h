@@ -79,7 +79,7 @@ int64_t text_farthest(const sf_loop *loop);
 int text_out_param(const emitter *e, const sf_access *access);
 void text_offset(emitter *e, const sf_access *access); /* of the element at hand */
 void text_inside(emitter *e, const sf_access *access);
-void text_name(emitter *e, const char *name);          /* in small letters */
+void text_name(emitter *e, const char *name); /* in small letters */
 void text_constant(emitter *e, const sf_loop_step *step);
 void text_load(emitter *e, uint32_t index);
 void text_computation(emitter *e, uint32_t index);

@@ -96,13 +96,13 @@ static const sample padded[] = {
      " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" PAD("%p", "%a", "32", "0", "0")
          PAD("%q", "%w", "0", "32", "0") "%z = stablehlo.add %p, %q : " TWICE "\nreturn %z : " TWICE
                                          "\n}\n",
-     2, 0, 2, 2},
+     1, 0, 1, 0},
     {"sums of halves that take turns",
      HEAD TWICE
      " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" PAD("%p", "%a", "1", "0", "1")
          PAD("%q", "%w", "0", "1", "1") "%z = stablehlo.add %p, %q : " TWICE "\nreturn %z : " TWICE
                                         "\n}\n",
-     2, 0, 2, 2},
+     1, 0, 1, 0},
     {"a border that is no half",
      HEAD
      "tensor<4x6x40xf32> {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n"
@@ -110,6 +110,13 @@ static const sample padded[] = {
      ", tensor<f32>) -> tensor<4x6x40xf32>\n"
      "%z = stablehlo.add %p, %p : tensor<4x6x40xf32>\nreturn %z : tensor<4x6x40xf32>\n}\n",
      2, 0, 2, 1},
+    {"sums of halves that take turns, and of a border",
+     HEAD TWICE " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X
+                "\n" PAD("%p", "%a", "1", "0", "1") PAD("%q", "%w", "0", "1", "1")
+                    PAD("%r", "%x", "17", "15", "0") "%y = stablehlo.add %p, %q : " TWICE
+                                                     "\n%z = stablehlo.add %y, %r : " TWICE
+                                                     "\nreturn %z : " TWICE "\n}\n",
+     2, 0, 2, 3},
     {"the next element, and the one before",
      HEAD X " {\n" ZERO "%a = stablehlo.multiply %x, %w : " X "\n" SHIFT("%p", "1", "-1")
          SHIFT("%q", "-1", "1") "%z = stablehlo.add %p, %q : " X "\nreturn %z : " X "\n}\n",

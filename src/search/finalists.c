@@ -577,6 +577,21 @@ static sf_status check_chosen(choosing *k)
     return status;
 }
 
+/* What is on the host part of the time in all ranks may be so in stages as well. */
+static sf_status search_in_stages_on_host(choosing *k)
+{
+    const sf_search_options *options = k->options;
+    sf_search_options hosted = *options;
+    sf_arena arena = {0};
+    const char *passes = k->plan->passes.list;
+    hosted.passes = sf_arena_string(&arena, passes, strlen(passes));
+    k->options = &hosted;
+    sf_status status = search_in_stages(k, false);
+    k->options = options;
+    sf_arena_free(&arena);
+    return status;
+}
+
 /* The efforts of the step are known. */
 static sf_status choose_with(const sf_graph *graph, const sf_search_options *options,
                              sf_buf *misfit, sf_diag *diag, sf_plan **out)
@@ -606,6 +621,8 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
         status = search_in_stages(&k, only);
     if (status == SF_OK && !k.plan)
         status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
+    if (status == SF_OK && staged && *k.plan->passes.list && !only)
+        status = search_in_stages_on_host(&k);
     sf_found_plans_free(&k.last);
     if (status == SF_OK) {
         settle_table(&k);

@@ -79,6 +79,23 @@ static void give_view(body *b, sf_value value, const sf_view *view)
     b->l.values[value].is_given = true;
 }
 
+static bool loop_hands_on(const sf_node *node, uint32_t index)
+{
+    const sf_block *block = sf_is(node, SF_OP_WHILE) ? node->regions[1] : NULL;
+    return block && block->results[index] == block->arguments[index];
+}
+
+/* An operand that stays where it is, maybe in the middle of a buffer: the argument is that buffer, and is seen through the same
+ * view. */
+static void add_outer(body *b, const outside *o, uint32_t operand, uint32_t next, sf_value value)
+{
+    sf_view view = o->inst.in[operand];
+    int64_t bytes = o->l->program->buffers[view.buffer].bytes;
+    view.buffer = b->l.program->narguments;
+    add_argument(b, bytes, next);
+    give_view(b, value, &view);
+}
+
 /* The block's arguments become its results when it is the body of a loop. Otherwise its results go to
  * arguments of their own. */
 static void set_body_arguments(body *b, const outside *o)
@@ -92,16 +109,15 @@ static void set_body_arguments(body *b, const outside *o)
     for (uint32_t i = 0; i < taken; i++) {
         const sf_type *type = sf_type_of(graph, b->block->arguments[i]);
         sf_view view = sf_view_whole(i, type);
+        if (loop_hands_on(b->node, i)) {
+            add_outer(b, o, i, repeats ? i : SF_NONE, b->block->arguments[i]);
+            continue;
+        }
         add_argument(b, sf_type_bytes(type), repeats ? i : SF_NONE);
         give_view(b, b->block->arguments[i], &view);
     }
-    for (uint32_t i = 0; i < nest->ncaptured; i++) {
-        sf_view view = o->inst.in[nest->noperands + i];
-        int64_t bytes = o->l->program->buffers[view.buffer].bytes;
-        view.buffer = taken + i;
-        add_argument(b, bytes, SF_NONE);
-        give_view(b, o->captured[i], &view);
-    }
+    for (uint32_t i = 0; i < nest->ncaptured; i++)
+        add_outer(b, o, nest->noperands + i, SF_NONE, o->captured[i]);
     for (uint32_t i = 0; !repeats && i < b->block->nresults; i++)
         add_argument(b, sf_type_bytes(sf_type_of(graph, b->block->results[i])), i);
 }
@@ -158,12 +174,6 @@ static void set_inputs(outside *o)
             o->captured[nest->ncaptured++] = o->used[i];
         }
     o->inst.nin = nest->noperands + nest->ncaptured;
-}
-
-static bool loop_hands_on(const sf_node *node, uint32_t index)
-{
-    const sf_block *block = sf_is(node, SF_OP_WHILE) ? node->regions[1] : NULL;
-    return block && block->results[index] == block->arguments[index];
 }
 
 /* A view of a buffer of its own. */

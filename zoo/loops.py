@@ -73,6 +73,26 @@ for kind in CELLS:
               summary=f"{kind.upper()} with lax.scan over {turns} turns")(functools.partial(recurrent, kind, turns))
 
 
+@entry("loop-over-rest", ROLES, recipes="dp zero")
+def over_rest(turns=2100, width=4):
+    """a scan over all rows but the first, in more turns than are unrolled, and back over all but the last"""
+    draw = Draw()
+    params = {"rnn": {"wi": draw.weight(width, width), "wh": draw.weight(width, width)}, "head": draw.dense(width, 3)}
+
+    def loss_of(params, batch):
+        def turn(h, x):
+            h = jnp.tanh(x @ params["rnn"]["wi"] + 0.5 * h @ params["rnn"]["wh"])
+            return h, None
+
+        rows = jnp.swapaxes(batch["x"], 0, 1)
+        start = jnp.zeros((batch["x"].shape[0], width))
+        ahead, _ = jax.lax.scan(turn, start, rows[1:])
+        back, _ = jax.lax.scan(turn, start, rows[:-1], reverse=True)
+        return cross_entropy(dense(params["head"], ahead + back), batch["y"])
+
+    return train(loss_of, params, {"x": draw.normal(4, turns + 1, width), "y": draw.integers(3, 4)})
+
+
 # A transformer whose layers are stacked.
 
 def stacked(wrap, layers=4):

@@ -294,9 +294,15 @@ static sf_status check_nest(const sf_program *p, uint32_t index, sf_diag *diag)
         return sf_inst_fail(p, index, diag, "has other operands than its bodies");
     for (uint32_t b = 0; b < nest->nbodies; b++) {
         const sf_program *body = nest->bodies[b];
-        for (uint32_t i = 0; i < body->narguments; i++)
-            if (body->buffers[i].bytes > p->buffers[sf_body_argument(inst, i)->buffer].bytes)
+        for (uint32_t i = 0; i < body->narguments; i++) {
+            const sf_view *view = sf_body_argument(inst, i); /* whose whole buffer the body has */
+            int64_t bytes = p->buffers[view->buffer].bytes;
+            if (body->buffers[i].bytes > bytes)
                 return sf_inst_fail(p, index, diag, "argument %u of body %u has no room", i, b);
+            if (body->buffers[i].bytes < bytes && view->offset != 0)
+                return sf_inst_fail(p, index, diag, "argument %u of body %u begins elsewhere", i,
+                                    b);
+        }
         if (body->arena_bytes[SF_SPACE_DEVICE] > p->buffers[inst->out[inst->nout - 1].buffer].bytes)
             return sf_inst_fail(p, index, diag, "body %u has no room", b);
     }

@@ -459,6 +459,27 @@ static void test_texts(void **state)
          "%r = stablehlo.add %a, %a : tensor<3xf32>\n"
          "return %r, %a : tensor<3xf32>, tensor<3xf32>\n}\n",
          "0=0"},
+        /* a loop that stays, over all rows but the first */
+        {"func.func public @main(%x: tensor<5x3xf32>, %n: tensor<i32>) -> tensor<3xf32> {\n"
+         "%z = stablehlo.constant dense<0> : tensor<i32>\n"
+         "%four = stablehlo.constant dense<4> : tensor<i32>\n"
+         "%none = stablehlo.and %n, %z : tensor<i32>\n"
+         "%turns = stablehlo.add %none, %four : tensor<i32>\n"
+         "%s = stablehlo.constant dense<0.0> : tensor<3xf32>\n"
+         "%r = stablehlo.slice %x [1:5, 0:3] : (tensor<5x3xf32>) -> tensor<4x3xf32>\n"
+         "%w:3 = stablehlo.while(%a = %r, %i = %z, %c = %s) : tensor<4x3xf32>, tensor<i32>, "
+         "tensor<3xf32>\ncond {\n"
+         "%l = stablehlo.compare LT, %i, %turns, SIGNED : (tensor<i32>, tensor<i32>) -> "
+         "tensor<i1>\nstablehlo.return %l : tensor<i1>\n} do {\n"
+         "%d = stablehlo.dynamic_slice %a, %i, %z, sizes = [1, 3] : (tensor<4x3xf32>, tensor<i32>, "
+         "tensor<i32>) -> tensor<1x3xf32>\n"
+         "%e = stablehlo.reshape %d : (tensor<1x3xf32>) -> tensor<3xf32>\n"
+         "%f = stablehlo.add %c, %e : tensor<3xf32>\n"
+         "%one = stablehlo.constant dense<1> : tensor<i32>\n"
+         "%j = stablehlo.add %i, %one : tensor<i32>\n"
+         "stablehlo.return %a, %j, %f : tensor<4x3xf32>, tensor<i32>, tensor<3xf32>\n}\n"
+         "return %w#2 : tensor<3xf32>\n}\n",
+         NULL},
         /* not wrong, but nearly: the next value at one place needs the old one at another */
         {"func.func public @main(%a: tensor<300x300xf32>) -> tensor<300x300xf32> {\n"
          "%t = stablehlo.transpose %a, dims = [1, 0] : (tensor<300x300xf32>) -> "

@@ -77,14 +77,15 @@ for kind in CELLS:
 def over_rest(turns=2100, width=4):
     """a scan over all rows but the first, in more turns than are unrolled, and back over all but the last"""
     draw = Draw()
-    params = {"rnn": {"wi": draw.weight(width, width), "wh": draw.weight(width, width)}, "head": draw.dense(width, 3)}
+    params = {"rnn": {"wi": draw.weight(width, width), "wh": draw.weight(width, width)}, "head": draw.dense(width, 3),
+              "scale": draw.normal(width)}
 
     def loss_of(params, batch):
         def turn(h, x):
             h = jnp.tanh(x @ params["rnn"]["wi"] + 0.5 * h @ params["rnn"]["wh"])
             return h, None
 
-        rows = jnp.swapaxes(batch["x"], 0, 1)
+        rows = jnp.swapaxes(batch["x"], 0, 1) * params["scale"]
         start = jnp.zeros((batch["x"].shape[0], width))
         ahead, _ = jax.lax.scan(turn, start, rows[1:])
         back, _ = jax.lax.scan(turn, start, rows[:-1], reverse=True)

@@ -561,7 +561,7 @@ static void tell_others(fitting *f)
     f->tells = true;
 }
 
-/* Layers in parts, and that in turns. */
+/* Layers in parts, where what fits takes far longer than it would without a limit; and where nothing fits that in turns. */
 static sf_status find_in_parts(fitting *f, bool in_turns)
 {
     bool fits;
@@ -604,8 +604,9 @@ static sf_status find_fit(fitting *f)
     }
     if (!o->micro_batches && !o->co_shards && !(leaves && leaves_in_shards) && !by_turns)
         find_in_both(f);
-    bool in_parts = !f->fits && is_free && f->nlayers > 1 && may_be_worth(f, f->recomputed);
-    return in_parts ? find_in_parts(f, !leaves) : SF_OK;
+    bool is_good = f->fits && f->price.seconds <= FAR_LONGER * f->unlimited.seconds;
+    bool in_parts = !is_good && is_free && f->nlayers > 1 && may_be_worth(f, f->recomputed);
+    return in_parts ? find_in_parts(f, !leaves && !f->fits) : SF_OK;
 }
 
 static void take_best_way(fitting *f)

@@ -50,6 +50,22 @@ static bool fits_on_host(const hosting *h, sf_candidate *c, sf_price *out)
     return good && sf_rank_fits(out->memory, h->options->memory);
 }
 
+/* Other passes that make room may be faster for what fits. */
+static void take_other_passes(hosting *h, sf_candidate *c)
+{
+    static const char *const others[] = {"offload:recompute=1", "fsdp,prefetch,balance"};
+    const char *best = h->passes;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        sf_price price;
+        h->passes = others[i];
+        if (!fits_on_host(h, c, &price) || price.seconds >= c->lowered.seconds)
+            continue;
+        c->lowered = price;
+        best = others[i];
+    }
+    sf_plan_set_passes(c->at.plan, &(sf_plan_passes){best, "", h->options->memory, true});
+}
+
 sf_candidate *sf_find_on_host(const sf_graph *graph, const sf_search_options *options,
                               sf_found_plans *found)
 {
@@ -67,6 +83,8 @@ sf_candidate *sf_find_on_host(const sf_graph *graph, const sf_search_options *op
         if (!best || price.seconds < best->lowered.seconds)
             best = c;
     }
+    if (best && !options->passes)
+        take_other_passes(&h, best);
     sf_arena_free(&arena);
     return best;
 }

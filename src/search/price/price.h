@@ -44,7 +44,8 @@ typedef struct sf_price {
 /* A tensor that a collective moves, for those who want to see each; of one that has several, its part. All of them together take what
  * the price says of collectives. */
 typedef struct sf_simulated_reshard {
-    sf_value value; /* SF_NONE: it is a part of none of the step, such as one that a loop over parts of the batch has */
+    sf_value
+        value; /* SF_NONE: it is a part of none of the step, such as one that a loop over parts of the batch has */
     sf_reshard_kind kind;
     sf_axes axes;
     sf_phase phase;

@@ -59,7 +59,7 @@ typedef struct way {
     bool fits;
     int64_t bytes;
     double seconds;
-    const sf_kept *kept;
+    sf_kept *kept;
     const char *note;
 } way;
 
@@ -82,7 +82,7 @@ static void settle(const sf_passing *passing)
 
 /* Placement leaves gaps, and a late copy keeps memory longer: the limit is lowered until the
  * program fits. */
-static void go_way(sf_passing *passing, const sf_kept *before, way *w)
+static void go_way(sf_passing *passing, sf_kept *before, way *w)
 {
     sf_program *p = passing->program;
     int64_t limit = passing->limit;
@@ -133,7 +133,7 @@ static bool said_again(const sf_passing *passing)
 
 /* All ways with tensors from a size on; the first that fits without a wait is good enough. To compare, the plainest will do,
  * and if that is not enough, the one that frees most. */
-static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least)
+static way go_all_ways(sf_passing *passing, sf_kept *before, int64_t least)
 {
     way ways[] = {{.without_housed = true},
                   {.without_housed = true, .with_guests = true},
@@ -158,7 +158,7 @@ static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least
 sf_status sf_pass_offload(sf_passing *passing)
 {
     enum { PARTS = 1024 };
-    const sf_kept *before = sf_program_keep(passing->program, passing->scratch);
+    sf_kept *before = sf_program_keep(passing->program, passing->scratch);
     int64_t least = said_least(passing, SF_OFFLOAD_LEAST), finer = passing->limit / PARTS + 1;
     way best = go_all_ways(passing, before, least);
     if (!best.fits && isnan(passing->options[0]) && finer < least && !passing->is_trial) {

@@ -193,6 +193,8 @@ static const sf_inst *keep_inst(sf_program *p, uint32_t index)
     sf_inst *inst = sf_arena_copy(&p->arena, &p->insts[index], sizeof *inst);
     inst->in = sf_arena_copy(&p->arena, inst->in, inst->nin * sizeof *inst->in);
     inst->out = sf_arena_copy(&p->arena, inst->out, inst->nout * sizeof *inst->out);
+    if (inst->kind == SF_INST_COMM)
+        inst->exchange = sf_arena_copy(&p->arena, inst->exchange, sizeof *inst->exchange);
     return inst;
 }
 

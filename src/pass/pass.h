@@ -133,11 +133,12 @@ typedef struct sf_pass_outcome {
 typedef struct sf_pass_run {
     const sf_pass_list *list;
     const sf_costs *costs;
-    int64_t limit;   /* of the device; 0: that of the slowest device of the costs */
+    int64_t
+        limit; /* of the device, with what kernels work in; 0: that of the slowest device of the costs */
     sf_arena *arena; /* of the outcomes */
 } sf_pass_run;
 
-/* Runs the passes on the program, which is settled and checked after each. `outcomes`, or NULL, has
+/* Runs the passes on the program, which is settled, and checked unless it is without places, after each. `outcomes`, or NULL, has
  * room for two more than there are passes, and *count is their number: the first is the original
  * program, which is also the last if the list as a whole was dropped. SF_EMISMATCH if a pass broke
  * the program, with the error. */

@@ -18,7 +18,7 @@ typedef struct looping {
     const sf_pass_run *run;
     int64_t limit;
     sf_diag *diag;
-    uint64_t meaning; /* of the program as it was */
+    uint64_t meaning; /* of the program before the pass */
     sf_arena scratch; /* of one pass */
 } looping;
 
@@ -95,11 +95,13 @@ static void note_lowered(const looping *l, const char *note, sf_pass_outcome *ou
     sf_buf_free(&found.note);
 }
 
-/* The rewritten program can be run, and computes the same as before. */
+/* The rewritten program can be run, and computes the same as before. One without places is never run. */
 static sf_status check_left(looping *l, const sf_program_pass *pass)
 {
     sf_program_number(l->p);
     sf_program_settle(l->p);
+    if (l->p->is_unplaced)
+        return SF_OK;
     sf_status status = sf_program_check(l->p, l->diag);
     if (status == SF_OK && !pass->rounds && sf_program_meaning(l->p) != l->meaning)
         status = sf_fail(l->diag, SF_EMISMATCH, SF_NOWHERE,
@@ -161,7 +163,7 @@ static attempt measure(const looping *l)
 
 /* One variant, with lower memory limits until it fits; the program is as it left it. */
 static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                             const sf_kept *before, decision *d, sf_buf *note)
+                             sf_kept *before, decision *d, sf_buf *note)
 {
     d->limit = l->limit;
     for (int t = 0;; t++) {
@@ -176,7 +178,7 @@ static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_
 
 /* All ways, by lives alone: places are found for the best. How many there are. */
 static sf_status try_variants(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                              const sf_kept *before, attempt *out, int *count)
+                              sf_kept *before, attempt *out, int *count)
 {
     *count = 0;
     for (int v = 0; v < chosen->pass->variants; v++) {
@@ -224,11 +226,11 @@ static void note_hidden(const sf_program_pass *pass, double seconds, result *out
                   sf_text_seconds(out->could_hide).at);
 }
 
-/* The best variant, or none. One that is no better by lives is no better by places either; one that
+/* The best variant, or none; *now is what it takes. One that is no better by lives is no better by places either; one that
  * is better by lives, and not with places, is replaced by the next, and finally by one that is
  * sure. */
 static sf_status decide(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                        const sf_kept *before, decision *out, sf_buf *note)
+                        sf_kept *before, decision *out, attempt *now, sf_buf *note)
 {
     enum { PLACED = 4 };
     const sf_program_pass *pass = chosen->pass;
@@ -248,8 +250,8 @@ static sf_status decide(looping *l, const sf_chosen_pass *chosen, const sf_profi
         out->variant = best;
         sf_program_put_back(l->p, before);
         SF_TRY(try_variant(l, chosen, profile, before, out, note));
-        attempt now = measure(l);
-        out->kept = is_better(l, pass, &now, &was);
+        *now = measure(l);
+        out->kept = is_better(l, pass, now, &was);
     }
     return SF_OK;
 }
@@ -258,13 +260,14 @@ static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, result *out)
 {
     sf_profile profile = {0};
     decision d = {0};
+    attempt now = {0};
     take_profile(l, &l->scratch, &profile);
     find_hideable(l, chosen, &profile, out);
-    const sf_kept *before = sf_program_keep(l->p, &l->scratch);
-    SF_TRY(decide(l, chosen, &profile, before, &d, &out->note));
+    sf_kept *before = sf_program_keep(l->p, &l->scratch);
+    SF_TRY(decide(l, chosen, &profile, before, &d, &now, &out->note));
     out->kept = d.kept;
     if (out->kept) {
-        note_hidden(chosen->pass, profile.sim.seconds - measure(l).seconds, out);
+        note_hidden(chosen->pass, profile.sim.seconds - now.seconds, out);
         return SF_OK;
     }
     sf_program_put_back(l->p, before);
@@ -303,7 +306,8 @@ static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
         note_lowered(l, "as lowered", &outcomes[0]);
     for (int i = 0; i < list->count; i++) {
         result found = {0};
-        l->meaning = sf_program_meaning(l->p);
+        if (!l->p->is_unplaced && (i == 0 || list->at[i - 1].pass->rounds))
+            l->meaning = sf_program_meaning(l->p);
         sf_status status = run_pass(l, &list->at[i], &found);
         if (status == SF_OK && outcomes)
             note_outcome(l, list->at[i].file ? list->at[i].file : list->at[i].pass->name, &found,
@@ -320,7 +324,7 @@ static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
 static sf_status run_guarded(looping *l, sf_arena *arena, sf_pass_outcome *outcomes, int *count)
 {
     const sf_pass_list *list = l->run->list;
-    const sf_kept *before = sf_program_keep(l->p, arena);
+    sf_kept *before = sf_program_keep(l->p, arena);
     attempt was = measure(l);
     *count = list->count + 1;
     SF_TRY(run_list(l, outcomes));
@@ -342,6 +346,7 @@ sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *di
     int unheard;
     if (l.limit <= 0)
         l.limit = sf_costs_memory(run->costs);
+    l.limit -= sf_scratch_bytes(program, run->costs);
     count = count ? count : &unheard;
     sf_status status = run_guarded(&l, &arena, outcomes, count);
     sf_arena_free(&l.scratch);

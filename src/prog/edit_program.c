@@ -6,32 +6,77 @@
 
 /* Keeping */
 
+/* Arrays for the lists of a program. */
+typedef struct room {
+    sf_buffer *buffers;
+    sf_view *results, *views; /* views: of all instructions */
+    uint32_t *next;
+    sf_inst *insts;
+    sf_exchange *exchanges; /* by instruction */
+} room;
+
 struct sf_kept {
     sf_program lists; /* copies of the arrays; other fields are unused */
     sf_nest *nests;   /* by instruction that has bodies */
     sf_kept ***bodies;
+    room *
+        handed; /* in the arena of the program, which gets the same at each put_back; NULL: none yet */
 };
 
-static void copy_inst(const sf_inst *from, sf_arena *arena, sf_inst *to)
+static room *make_room(const sf_program *p, sf_arena *arena)
 {
-    *to = *from;
-    to->in = sf_arena_copy(arena, from->in, from->nin * sizeof *from->in);
-    to->out = sf_arena_copy(arena, from->out, from->nout * sizeof *from->out);
-    if (from->kind == SF_INST_COMM)
-        to->exchange = sf_arena_copy(arena, from->exchange, sizeof *from->exchange);
+    room *r = SF_NEW(arena, room);
+    size_t views = 0;
+    for (size_t i = 0; i < p->ninsts; i++)
+        views += (size_t)p->insts[i].nin + p->insts[i].nout;
+    r->buffers = SF_ARRAY(arena, p->nbuffers, sf_buffer);
+    r->results = SF_ARRAY(arena, p->nresults, sf_view);
+    r->views = SF_ARRAY(arena, views, sf_view);
+    r->next = SF_ARRAY(arena, p->narguments, uint32_t);
+    r->insts = SF_ARRAY(arena, p->ninsts, sf_inst);
+    r->exchanges = SF_ARRAY(arena, p->ninsts, sf_exchange);
+    return r;
 }
 
-static void copy_lists(const sf_program *from, sf_arena *arena, sf_program *to)
+#define COPY(to, from, count)                                                                      \
+    do {                                                                                           \
+        if ((count) > 0)                                                                           \
+            memcpy(to, from, (count) * sizeof *(to));                                              \
+    } while (0)
+
+static void copy_insts(const sf_program *from, const room *r)
 {
-    to->buffers = sf_arena_copy(arena, from->buffers, from->nbuffers * sizeof *from->buffers);
+    sf_view *views = r->views;
+    COPY(r->insts, from->insts, from->ninsts);
+    for (size_t i = 0; i < from->ninsts; i++) {
+        sf_inst *inst = &r->insts[i];
+        COPY(views, inst->in, inst->nin);
+        inst->in = views;
+        views += inst->nin;
+        COPY(views, inst->out, inst->nout);
+        inst->out = views;
+        views += inst->nout;
+        if (inst->kind != SF_INST_COMM)
+            continue;
+        r->exchanges[i] = *inst->exchange;
+        inst->exchange = &r->exchanges[i];
+    }
+}
+
+/* The lists of `to` are those of `from`, in that room. */
+static void copy_lists(const sf_program *from, const room *r, sf_program *to)
+{
+    COPY(r->buffers, from->buffers, from->nbuffers);
+    COPY(r->results, from->results, from->nresults);
+    COPY(r->next, from->next, from->narguments);
+    copy_insts(from, r);
+    to->buffers = r->buffers;
+    to->results = r->results;
+    to->next = r->next;
+    to->insts = r->insts;
     to->nbuffers = to->buffer_capacity = from->nbuffers;
-    to->results = sf_arena_copy(arena, from->results, from->nresults * sizeof *from->results);
-    to->next = sf_arena_copy(arena, from->next, from->narguments * sizeof *from->next);
     to->narguments = from->narguments;
     to->nresults = from->nresults;
-    to->insts = SF_ARRAY(arena, from->ninsts, sf_inst);
-    for (size_t i = 0; i < from->ninsts; i++)
-        copy_inst(&from->insts[i], arena, &to->insts[i]);
     to->ninsts = to->inst_capacity = from->ninsts;
     to->nevents = from->nevents;
     to->state_bytes = from->state_bytes;
@@ -43,7 +88,7 @@ static void copy_lists(const sf_program *from, sf_arena *arena, sf_program *to)
 sf_kept *sf_program_keep(const sf_program *p, sf_arena *arena)
 {
     sf_kept *kept = SF_NEW(arena, sf_kept);
-    copy_lists(p, arena, &kept->lists);
+    copy_lists(p, make_room(p, arena), &kept->lists);
     kept->nests = SF_ARRAY(arena, p->ninsts, sf_nest);
     kept->bodies = SF_ARRAY(arena, p->ninsts, sf_kept **);
     for (size_t i = 0; i < p->ninsts; i++) {
@@ -58,9 +103,11 @@ sf_kept *sf_program_keep(const sf_program *p, sf_arena *arena)
     return kept;
 }
 
-void sf_program_put_back(sf_program *p, const sf_kept *kept)
+void sf_program_put_back(sf_program *p, sf_kept *kept)
 {
-    copy_lists(&kept->lists, &p->arena, p);
+    if (!kept->handed)
+        kept->handed = make_room(&kept->lists, &p->arena);
+    copy_lists(&kept->lists, kept->handed, p);
     for (size_t i = 0; i < p->ninsts; i++)
         for (uint32_t b = 0; b < sf_body_count(&p->insts[i]); b++) {
             *p->insts[i].nest = kept->nests[i];

@@ -10,8 +10,8 @@
 typedef struct sf_kept sf_kept;
 sf_kept *sf_program_keep(const sf_program *program, sf_arena *arena);
 
-/* The program is as it was kept; any number of times. */
-void sf_program_put_back(sf_program *program, const sf_kept *kept);
+/* The program is as it was kept; any number of times, for the memory of once. What was made of it since is lost. */
+void sf_program_put_back(sf_program *program, sf_kept *kept);
 
 /* The instructions in this order, by their numbers, which may leave some out. Buffers that nothing touches then are
  * empty. */

@@ -246,9 +246,10 @@ const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index);
 
 typedef struct sf_program {
     sf_arena arena;
-    sf_pool *pool;   /* of types, attributes and names; its own */
-    sf_graph *inner; /* the regions of calls, or NULL */
-    bool offloads;   /* the pass offload has moved what it can */
+    sf_pool *pool;    /* of types, attributes and names; its own */
+    sf_graph *inner;  /* the regions of calls, or NULL */
+    bool offloads;    /* the pass offload has moved what it can */
+    bool is_unplaced; /* sf_lower_options.unplaced */
     const sf_target *target;
     sf_mesh mesh; /* of the ranks; no axes for one */
     int rank;
@@ -293,8 +294,8 @@ typedef struct sf_lower_options {
 sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace);
 void sf_program_free(sf_program *program);
 
-/* Sets events and lives, and gives every buffer of an arena its place: the end of lowering, and of
- * every pass that changes instructions or buffers. */
+/* Sets events and lives, and gives every buffer of an arena its place, unless the program was lowered without: the end of lowering,
+ * and of every pass that changes instructions or buffers. */
 void sf_program_settle(sf_program *program);
 
 /* The same without places, which take longest: the program cannot be run, but simulated. Its arena

@@ -45,6 +45,9 @@ typedef struct climb {
     double left; /* nodes that may yet be simulated */
     int count;
     trial trials[MOST_CHANGES];
+    size_t ntried, tried_capacity;
+    setting *tried; /* in the arena */
+    sf_arena arena;
 } climb;
 
 /* The plan with the rest --------------------------------------------------------------------------------- */
@@ -172,10 +175,11 @@ static sf_status put_rest(const climb *c, const setting *rest, sf_plan *plan)
 
 /* Trials ------------------------------------------------------------------------------------------------- */
 
-static sf_status price_rest(const climb *c, const setting *rest, sf_plan *plan, sf_price *price,
-                            sf_group_runs *runs)
+static sf_status price_rest(const climb *c, const setting *rest, bool unplaced, sf_plan *plan,
+                            sf_price *price, sf_group_runs *runs)
 {
-    sf_group_limits limits = {.memory = c->options->limited ? c->options->memory : 0,
+    sf_group_limits limits = {.unplaced = unplaced,
+                              .memory = c->options->limited ? c->options->memory : 0,
                               .seconds = c->price.seconds};
     SF_TRY(put_rest(c, rest, plan));
     SF_TRY(sf_group_runs_within(c->graph, plan, c->options->target, c->costs, &limits, NULL, runs));
@@ -183,17 +187,22 @@ static sf_status price_rest(const climb *c, const setting *rest, sf_plan *plan, 
     return SF_OK;
 }
 
-static void try_one(void *context, int64_t i, int part)
+/* Without places it takes no more memory than with them. */
+static void simulate_trial(climb *c, trial *t, bool unplaced)
 {
-    climb *c = context;
-    trial *t = &c->trials[i];
     sf_group_runs runs = {0};
     sf_plan *plan = sf_plan_copy(c->from, c->graph);
-    (void)part;
-    t->is_priced = price_rest(c, &t->rest, plan, &t->price, &runs) == SF_OK;
+    t->is_priced = price_rest(c, &t->rest, unplaced, plan, &t->price, &runs) == SF_OK;
     t->fits = t->is_priced && !runs.is_beyond && sf_rank_fits(t->price.memory, c->options->memory);
     sf_group_runs_free(&runs);
     sf_plan_free(plan);
+}
+
+static void try_one(void *context, int64_t i, int part)
+{
+    climb *c = context;
+    (void)part;
+    simulate_trial(c, &c->trials[i], true);
 }
 
 /* Nodes of the programs of all pipeline ranks. */
@@ -202,13 +211,35 @@ static double count_work(const climb *c, const setting *rest)
     return (double)c->graph->nnodes * (c->from->pipeline ? rest->micro_batches : 1);
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same_setting(const setting *a, const setting *b)
+{
+    return is_same_text(a->passes, b->passes) && is_same_text(a->recompute, b->recompute) &&
+           a->micro_batches == b->micro_batches && is_same_text(a->schedule, b->schedule) &&
+           a->anew == b->anew && a->between == b->between;
+}
+
+/* What was tried and not taken is no better than where the climb is now. */
+static bool is_tried(const climb *c, const setting *rest)
+{
+    for (size_t i = 0; i < c->ntried; i++)
+        if (is_same_setting(&c->tried[i], rest))
+            return true;
+    return false;
+}
+
 /* As long as there is time for it. */
 static void add_trial(climb *c, setting rest)
 {
     double work = count_work(c, &rest);
-    if (c->count == MOST_CHANGES || work > c->left)
+    if (c->count == MOST_CHANGES || work > c->left || is_tried(c, &rest))
         return;
     c->left -= work;
+    SF_PUSH(&c->arena, c->tried, c->ntried, c->tried_capacity, rest);
     c->trials[c->count++] = (trial){.rest = rest};
 }
 
@@ -219,20 +250,39 @@ static bool is_over(const climb *c)
            sf_interrupt_is_raised(o->audience.interrupt);
 }
 
-/* Tries them. *best is the fastest that fits and *large the fastest at all, of those that take less time; or NULL. */
-static void run_trials(climb *c, double least, trial **best, trial **large)
+/* The fastest of those that take less time, of those that fit, or of all; or NULL. */
+static trial *find_fastest(climb *c, double least, bool fits)
 {
-    *best = *large = NULL;
-    sf_guarded_each(c->options->threads, c->count, try_one, c);
+    trial *best = NULL;
     for (int i = 0; i < c->count; i++) {
         trial *t = &c->trials[i];
-        if (c->options->spent)
-            c->options->spent->programs += t->is_priced ? t->price.nprograms : 1;
-        if (t->fits && t->price.seconds < (*best ? (*best)->price.seconds : least))
-            *best = t;
-        if (t->is_priced && t->price.seconds < (*large ? (*large)->price.seconds : least))
-            *large = t;
+        if (t->is_priced && (t->fits || !fits) &&
+            t->price.seconds < (best ? best->price.seconds : least))
+            best = t;
     }
+    return best;
+}
+
+static void count_programs(const climb *c, const trial *t)
+{
+    if (c->options->spent)
+        c->options->spent->programs += t->is_priced ? t->price.nprograms : 1;
+}
+
+/* Tries them, without places, and the best of them with places. *best is the fastest that fits and *large the fastest at all, of those
+ * that take less time; or NULL. */
+static void run_trials(climb *c, double least, trial **best, trial **large)
+{
+    bool is_placed[MOST_CHANGES] = {false};
+    sf_guarded_each(c->options->threads, c->count, try_one, c);
+    for (int i = 0; i < c->count; i++)
+        count_programs(c, &c->trials[i]);
+    while ((*best = find_fastest(c, least, true)) && !is_placed[*best - c->trials]) {
+        is_placed[*best - c->trials] = true;
+        simulate_trial(c, *best, false);
+        count_programs(c, *best);
+    }
+    *large = find_fastest(c, least, false);
     c->count = 0;
 }
 
@@ -286,6 +336,7 @@ static bool are_passes_open(const sf_search_options *options)
     return !options->passes && options->on_host;
 }
 
+/* Other lists; and the one at hand, with a pass behind it. */
 static bool climb_passes(climb *c)
 {
     static const char *const lists[] = {"",
@@ -294,15 +345,21 @@ static bool climb_passes(climb *c)
                                         "overlap,defer-gradient-readers",
                                         "prefetch",
                                         SF_FULL_STATE_PASSES,
-                                        SF_BETWEEN_PASSES,
-                                        SF_FULL_STATE_PASSES ",overlap",
-                                        SF_BETWEEN_PASSES ",overlap"};
-    for (size_t i = 0; are_passes_open(c->options) && i < sizeof lists / sizeof *lists; i++) {
-        setting r = c->at;
+                                        SF_BETWEEN_PASSES};
+    sf_buf more = {0};
+    setting r = c->at;
+    if (!are_passes_open(c->options))
+        return false;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         r.passes = lists[i];
         if (strcmp(lists[i], c->at.passes) != 0)
             add_trial(c, r);
     }
+    sf_buf_printf(&more, "%s,overlap", c->at.passes);
+    r.passes = sf_arena_string(&c->arena, more.text, more.length);
+    sf_buf_free(&more);
+    if (*c->at.passes && !strstr(c->at.passes, "overlap"))
+        add_trial(c, r);
     return take_best(c, 0);
 }
 
@@ -405,11 +462,11 @@ const sf_full_price *sf_climb(const sf_graph *graph, const sf_search_options *op
                .left = options->level == 2 ? MOST_WORK_SOON : MOST_WORK,
                .at = {.passes = plan->passes.list,
                       .micro_batches = plan->micro_batches > 1 ? plan->micro_batches : 1}};
-    sf_arena arena = {0};
     const sf_full_price *told = NULL;
-    if (sf_mesh_costs(options->cluster, &plan->mesh, &arena, NULL, &c.costs) == SF_OK &&
-        climb_all(&c))
+    double worth = *plan->recipe ? options->margin : 0;
+    if (sf_mesh_costs(options->cluster, &plan->mesh, &c.arena, NULL, &c.costs) == SF_OK &&
+        climb_all(&c) && c.price.seconds <= (1 - worth) * seconds)
         told = tell(&c, plan, runs);
-    sf_arena_free(&arena);
+    sf_arena_free(&c.arena);
     return told;
 }

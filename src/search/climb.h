@@ -3,8 +3,8 @@
  *
  * Changed are micro-batches, the schedule of stages that stay where they are, whether state is sharded between steps where the update
  * is already, the layouts of nodes, where those of arguments say others, passes, and what is computed again. What a person said is left as it is. Of each kind, all changes are simulated, and the best
- * is taken; the climb ends when no kind helps, or after so much work. So a change that helps only together with one of another
- * kind is not found, but for passes that come with state, and for more computed again where a change makes it too large. */
+ * is taken; the climb ends when no kind helps, or after so much work. A plan of a recipe, which people know, is kept unless all changes
+ * together save more than the margin. A change that helps only together with one of another kind is not found, but for passes that come with state, and for more computed again where a change makes it too large. */
 #ifndef SF_SEARCH_CLIMB_H
 #define SF_SEARCH_CLIMB_H
 

@@ -489,8 +489,9 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
     sf_fit_passes(plan, p->on.options);
     sf_search_co_shard(plan, p->on.options, way->shards ? way->shards : p->on.options->co_shards);
     const sf_search_options *options = p->on.options;
-    sf_group_limits limits = {options->limited ? options->memory : 0, p->on.worth,
-                              options->threads};
+    sf_group_limits limits = {.memory = options->limited ? options->memory : 0,
+                              .seconds = p->on.worth,
+                              .threads = options->threads};
     sf_status status =
         sf_group_runs_within(p->on.graph, plan, options->target, costs, &limits, p->diag, runs);
     if (status == SF_OK)

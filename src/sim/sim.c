@@ -479,3 +479,9 @@ void sf_see_exchanges(const sf_program *program, const sf_simulation *sim, sf_se
 {
     show_exchanges(&(showing){see, context, SF_NONE}, program, sim, 1);
 }
+
+int64_t sf_scratch_bytes(const sf_program *program, const sf_costs *costs)
+{
+    int threads = sf_costs_threads(costs);
+    return threads > 0 || sf_costs_on_gpu(costs) ? program->target->scratch(program, threads) : 0;
+}

@@ -53,4 +53,7 @@ typedef void sf_see_exchange(void *context, const sf_inst *exchange, const sf_ti
 void sf_see_exchanges(const sf_program *program, const sf_simulation *sim, sf_see_exchange *see,
                       void *context);
 
+/* Bytes that kernels of the program work in, where it is known how many threads there are. */
+int64_t sf_scratch_bytes(const sf_program *program, const sf_costs *costs);
+
 #endif

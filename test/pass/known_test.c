@@ -158,7 +158,7 @@ static const char *word_behind(test_passed *k, const char *name, int variant, in
                                const double *options)
 {
     sf_program *p = k->program;
-    const sf_kept *before = sf_program_keep(p, &k->arena);
+    sf_kept *before = sf_program_keep(p, &k->arena);
     uint64_t meaning = sf_program_meaning(p);
     uint32_t at;
     sf_buf note = {0};
@@ -314,7 +314,7 @@ static void test_turns(void **state)
     sf_plan *plan = test_plan(graph, "zero3", 2, NULL, NULL);
     plan->micro_batches = 2;
     test_passed k = open_plan(graph, plan, 2);
-    const sf_kept *kept = sf_program_keep(k.program, &k.arena);
+    sf_kept *kept = sf_program_keep(k.program, &k.arena);
     assert_int_equal(behind_passes(&k, "fsdp", INT64_MAX), GATHERS);
     int64_t least = sf_program_bytes(k.program);
     for (int room = 0; room <= ROOMS; room++) {
@@ -381,7 +381,7 @@ static void test_balance(void **state)
     for (int step = 0; step < LIMITS; step++) {
         test_passed k = open_known(64);
         int64_t limit = AROUND + step * WEIGHT / 2;
-        const sf_kept *kept = sf_program_keep(k.program, &k.arena);
+        sf_kept *kept = sf_program_keep(k.program, &k.arena);
         double best = (double)INFINITY;
         for (unsigned set = 0; set < SETS; set++) {
             sf_program_put_back(k.program, kept);

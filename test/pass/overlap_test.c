@@ -154,7 +154,7 @@ static void test_mistakes(void **state)
     double before, after;
     uint64_t meaning = sf_program_meaning(p);
     run_list(&b, "overlap:chunks=2", &before, &after);
-    const sf_kept *kept = sf_program_keep(p, &b.arena);
+    sf_kept *kept = sf_program_keep(p, &b.arena);
     int moved = 0, missing = 0;
     for (uint32_t i = 0; i < p->ninsts; i++) {
         if (!p->insts[i].piece)

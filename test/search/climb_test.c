@@ -10,6 +10,9 @@
 #include <cmocka.h>
 
 #include "plan/plan.h"
+#include "run/runner.h"
+#include "search/price/price.h"
+#include "search/specs/spec_plan.h"
 #include "sheaf/sheaf.h"
 #include "support/chain.h"
 #include "support/plans.h"
@@ -106,12 +109,56 @@ static void test_words_stay(void **state)
     sf_graph_free(graph);
 }
 
+/* What passes gather keeps room for what kernels work in, which on this device is more than the whole step. */
+static void test_passes_leave_room(void **state)
+{
+    (void)state;
+    enum { PARTS = 8 };
+    sf_graph *graph = test_step("gpt-micro");
+    sf_cluster *cluster;
+    sf_arena arena = {0};
+    sf_mesh mesh;
+    sf_costs *costs;
+    int differ = 0;
+    int64_t memory[PARTS + 3] = {0}, before = 0;
+    assert_int_equal(sf_cluster_open("4xH100", NULL, &cluster), SF_OK);
+    assert_int_equal(sf_mesh_parse(sf_str_of("data=4"), &arena, NULL, &mesh), SF_OK);
+    assert_int_equal(sf_mesh_costs(cluster, &mesh, &arena, NULL, &costs), SF_OK);
+    /* first without passes, then with all the memory that there is, then with some of what passes would take */
+    for (int i = 0; i < PARTS + 3; i++) {
+        sf_plan_spec spec = {.size = sizeof spec,
+                             .mesh = "data=4",
+                             .recipe = "zero3",
+                             .passes = i == 0 ? "none" : "fsdp,prefetch,unshard"};
+        sf_plan *plan;
+        sf_price price;
+        if (i > 1)
+            spec.memory = memory[0] + (memory[1] - memory[0]) * (i - 2) / PARTS;
+        assert_int_equal(sf_plan_of_spec(graph, &spec, NULL, cluster, NULL, &plan), SF_OK);
+        assert_int_equal(
+            sf_price_plan(graph, plan, sf_cluster_target(cluster), costs, NULL, NULL, NULL, &price),
+            SF_OK);
+        assert_true(price.by_kind[SF_MEMORY_SCRATCH] > price.memory / 2);
+        assert_true(i < 2 || price.memory <= spec.memory);
+        memory[i] = price.memory;
+        differ += i > 1 && price.memory != before;
+        before = price.memory;
+        sf_plan_free(plan);
+    }
+    assert_true(memory[1] > memory[0]);
+    assert_true(differ > 2);
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+    sf_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_said_stay),
         cmocka_unit_test(test_three_groups),
         cmocka_unit_test(test_words_stay),
+        cmocka_unit_test(test_passes_leave_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

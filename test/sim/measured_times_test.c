@@ -126,7 +126,7 @@ static bool unshards(test_passed *k, const sf_costs *costs)
     sf_pass_run run = {&list, costs, INT64_MAX, &k->arena};
     sf_pass_outcome outcomes[5];
     int count;
-    const sf_kept *kept = sf_program_keep(k->program, &k->arena);
+    sf_kept *kept = sf_program_keep(k->program, &k->arena);
     assert_int_equal(sf_pass_list_read("fsdp,prefetch,unshard", &k->arena, k->diag, &list), SF_OK);
     assert_int_equal(sf_passes_run(k->program, &run, k->diag, outcomes, &count), SF_OK);
     assert_int_equal(count, 4);

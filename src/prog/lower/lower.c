@@ -238,6 +238,20 @@ static void set_block_results(lowering *l, const sf_block *block)
     }
 }
 
+/* Without places, the arena is as large as what lives at a time. */
+static void settle_block(sf_program *program, bool places)
+{
+    sf_arena scratch = {0};
+    uint32_t at;
+    sync_insts(program);
+    find_lives(program);
+    if (places)
+        place_buffers(program);
+    else
+        program->arena_bytes[SF_SPACE_DEVICE] = sf_live_bytes(program, &scratch, NULL, &at);
+    sf_arena_free(&scratch);
+}
+
 void lower_block(lowering *l, const sf_block *block)
 {
     sf_interner seen = {0};
@@ -257,10 +271,7 @@ void lower_block(lowering *l, const sf_block *block)
     fuse_epilogues(l);
     reuse_in_loops(l);
     bring_together(l);
-    sync_insts(l->program);
-    find_lives(l->program);
-    if (!l->unplaced)
-        place_buffers(l->program);
+    settle_block(l->program, !l->unplaced);
 }
 
 /* Bodies, and the buffer that is their arena. */
@@ -281,23 +292,15 @@ static void settle_bodies(sf_program *program, const sf_inst *inst, bool places)
 
 static void settle(sf_program *program, bool places)
 {
-    sf_arena scratch = {0};
-    uint32_t at;
     for (size_t i = 0; i < program->ninsts; i++)
         if (sf_body_count(&program->insts[i]) > 0)
             settle_bodies(program, &program->insts[i], places);
-    sync_insts(program);
-    find_lives(program);
-    if (places)
-        place_buffers(program);
-    else
-        program->arena_bytes[SF_SPACE_DEVICE] = sf_live_bytes(program, &scratch, NULL, &at);
-    sf_arena_free(&scratch);
+    settle_block(program, places);
 }
 
 void sf_program_settle(sf_program *program)
 {
-    settle(program, true);
+    settle(program, !program->is_unplaced);
 }
 
 void sf_program_settle_lives(sf_program *program)
@@ -360,6 +363,7 @@ sf_program *lower_graph(const sf_graph *graph, const sf_lower_options *options, 
     program->pool = sf_pool_derive(graph->pool);
     program->target = options->target;
     program->rank = options->rank;
+    program->is_unplaced = options->unplaced;
     for (int a = 0; options->mesh && a < options->mesh->naxes; a++)
         program->mesh.axes[program->mesh.naxes++] =
             (sf_axis){sf_pool_string(program->pool, sf_str_of(options->mesh->axes[a].name)),

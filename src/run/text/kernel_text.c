@@ -61,10 +61,38 @@ int64_t sf_write_program(sf_kernels *module, const sf_program *p, bool library)
     return most;
 }
 
+/* Loops that add up nothing over their rows have none, nor do products and collectives. */
+static bool may_have_scratch(const sf_inst *inst)
+{
+    if (inst->kind == SF_INST_CALL)
+        return true;
+    for (uint32_t i = 0; inst->loop && i < inst->loop->nsteps; i++)
+        if (inst->loop->steps[i].kind == SF_STEP_GATHER)
+            return true;
+    return false;
+}
+
+static int64_t find_scratch(sf_kernels *module, const sf_program *p)
+{
+    const sf_inst *unknown = NULL;
+    int64_t most = 0;
+    for (size_t i = 0; i < p->ninsts; i++) {
+        sf_code code = {0};
+        if (may_have_scratch(&p->insts[i]))
+            sf_write_inst(module, &module->arena, &p->insts[i], true, &code, &unknown);
+        most = code.scratch > most ? code.scratch : most;
+        for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++) {
+            int64_t inner = find_scratch(module, p->insts[i].nest->bodies[j]);
+            most = inner > most ? inner : most;
+        }
+    }
+    return most;
+}
+
 int64_t sf_cuda_scratch(const sf_program *program)
 {
     sf_kernels module = {0};
-    int64_t most = sf_write_program(&module, program, true);
+    int64_t most = find_scratch(&module, program);
     sf_kernels_free(&module);
     return most;
 }

@@ -4,12 +4,6 @@
 #include "local/rank.h"
 #include "pass/plan_passes.h"
 
-int64_t sf_scratch_bytes(const sf_program *program, const sf_costs *costs)
-{
-    int threads = sf_costs_threads(costs);
-    return threads > 0 || sf_costs_on_gpu(costs) ? program->target->scratch(program, threads) : 0;
-}
-
 typedef struct lowering_groups {
     const sf_graph *graph;
     const sf_plan *plan;
@@ -52,13 +46,16 @@ static sf_status lower_group(lowered_group *at)
     run->costs = l->costs && plan->pipeline
                      ? sf_costs_at(l->costs, plan->pipeline->axis, at->group, &run->arena)
                      : l->costs;
+    bool unplaced = l->limits && l->limits->unplaced;
     SF_TRY(sf_local_new(l->graph, plan, run->rank, at->diag, &run->local));
-    sf_lower_options options = {
-        .target = l->target, .mesh = &run->local->plan->mesh, .rank = run->rank};
+    sf_lower_options options = {.target = l->target,
+                                .mesh = &run->local->plan->mesh,
+                                .rank = run->rank,
+                                .unplaced = unplaced};
     run->program = sf_lower(run->local->graph, &options, NULL);
     if (l->costs)
         SF_TRY(sf_plan_rewrite(plan, run->costs, run->program, &run->arena, at->diag,
-                               &run->outcomes, &run->noutcomes));
+                               unplaced ? NULL : &run->outcomes, &run->noutcomes));
     at->is_beyond = l->limits && is_beyond(run, l->limits, &at->seconds);
     return SF_OK;
 }

@@ -34,6 +34,8 @@ typedef struct sf_group_limits {
     int64_t memory;      /* bytes of a rank; 0: what its device has */
     double seconds;      /* of a step; HUGE_VAL: whatever it takes */
     sf_threads *threads; /* or NULL */
+    bool
+        unplaced; /* programs are for their price alone: buffers have no places, passes are not checked and tell no outcomes */
 } sf_group_limits;
 
 /* `costs` is of the plan's mesh, or NULL: see sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EMISMATCH
@@ -49,9 +51,6 @@ void sf_group_runs_free(sf_group_runs *runs);
 
 /* Checks the ranks of all groups against each other (local/rank.h); on the threads, or NULL. */
 sf_status sf_group_runs_check(const sf_group_runs *runs, sf_threads *threads, sf_diag *diag);
-
-/* Bytes that kernels of the program work in, where it is known how many threads there are. */
-int64_t sf_scratch_bytes(const sf_program *program, const sf_costs *costs);
 
 /* The group of a rank. */
 int sf_group_of_rank(const sf_plan *plan, int rank);

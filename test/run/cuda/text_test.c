@@ -40,11 +40,21 @@ static sf_graph *load_step(const char *path)
     return graph;
 }
 
+/* What is found without writing all kernels is what they work in. */
+static void check_scratch(const sf_program *program)
+{
+    sf_kernels all = {0};
+    int64_t most = sf_write_program(&all, program, true);
+    assert_int_equal(sf_cuda_scratch(program), most);
+    sf_kernels_free(&all);
+}
+
 static void add_step(sf_kernels *kernels, const char *path)
 {
     sf_graph *graph = load_step(path);
     sf_program *program = lower_for_cuda(graph);
     sf_write_program(kernels, program, false);
+    check_scratch(program);
     sf_program_free(program);
     sf_graph_free(graph);
 }
@@ -55,6 +65,7 @@ static void add_op(sf_kernels *kernels, sf_opcode op, uint32_t seed)
     test_case_draw(&c, op, seed, false, 0);
     sf_program *program = lower_for_cuda(c.graph);
     sf_write_program(kernels, program, false);
+    check_scratch(program);
     sf_program_free(program);
     test_case_free(&c);
 }

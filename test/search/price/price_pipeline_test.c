@@ -38,12 +38,12 @@ static void test_limits(void **state)
     const struct {
         sf_group_limits limits;
         int most; /* programs */
-    } cases[] = {{{0, HUGE_VAL, NULL}, 4},
-                 {{0, HUGE_VAL, threads}, 4},
-                 {{all.memory, 1.001 * all.seconds, threads}, 4},
-                 {{all.memory / 2, HUGE_VAL, NULL}, 1},
-                 {{all.memory / 2, HUGE_VAL, threads}, 1},
-                 {{0, all.seconds / 100, NULL}, 1}};
+    } cases[] = {{{.seconds = HUGE_VAL}, 4},
+                 {{.seconds = HUGE_VAL, .threads = threads}, 4},
+                 {{.memory = all.memory, .seconds = 1.001 * all.seconds, .threads = threads}, 4},
+                 {{.memory = all.memory / 2, .seconds = HUGE_VAL}, 1},
+                 {{.memory = all.memory / 2, .seconds = HUGE_VAL, .threads = threads}, 1},
+                 {{.seconds = all.seconds / 100}, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const sf_group_limits *limits = &cases[i].limits;
         sf_group_runs runs;

@@ -1,6 +1,5 @@
 /* The search for a plan. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api_options.h"
@@ -21,7 +20,7 @@
 #include "plan/stacked_layers.h"
 #include "run/runner.h"
 #include "search/device_subsets.h"
-#include "search/specs/queue_answer.h"
+#include "search/specs/choice.h"
 #include "sheaf/pass.h"
 
 struct job {
@@ -192,58 +191,25 @@ static void name_origin(const sf_graph *graph, const sf_plan_options *options, s
             sf_arena_string(&plan->arena, origin->path, strlen(origin->path));
 }
 
-/* The search over specifications (search/specs/plan_queue.h), until it replaces the other one: SHEAF_SEARCH=specs takes its plan, and
- * SHEAF_SEARCH=both the faster of the two. */
-static bool wants_search(const char *which)
-{
-    const char *said = getenv("SHEAF_SEARCH");
-    return said && strcmp(said, which) == 0;
-}
-
-/* A plan that is faster than the one at hand, if there is one, becomes that. What choices cannot say is left to the other search. */
-static sf_status search_specs(struct job *job, const sf_graph *graph)
-{
-    enum { WIDTH = 4, BUDGET = 120 };
-    sf_choice_rules rules;
-    sf_plan *plan;
-    if (!sf_choice_rules_read(&job->said, &rules))
-        return SF_OK;
-    sf_queue_options options = {.cluster = job->options.cluster,
-                                .target = sf_cluster_target(job->options.cluster),
-                                .rules = &rules,
-                                .memory = job->spec.memory,
-                                .known = job->plan ? job->plan->predicted->seconds : 0,
-                                .width = WIDTH,
-                                .budget = job->options.level == 2 ? BUDGET / 2 : BUDGET,
-                                .threads = job->threads};
-    SF_TRY(sf_answer_by_queue(graph, &options, job->diag, &plan));
-    if (plan) {
-        sf_plan_free(job->plan);
-        job->plan = plan;
-    }
-    return SF_OK;
-}
-
 static sf_status search(void *context)
 {
     struct job *job = context;
     const sf_output *wanted = job->options.misfit;
     sf_arena arena = {0};
     sf_search_options options;
+    sf_choice_rules rules;
     sf_buf misfit = {0};
     sf_graph *own = NULL;
     sf_status status = translate(job, &arena, &options);
+    if (status == SF_OK && sf_choice_rules_read(&job->said, &rules))
+        options.rules = &rules;
     if (status == SF_OK && job->spec.has_kernels) {
         own = sf_graph_clone(job->graph);
         own->kernels = job->spec.kernels;
     }
-    if (status == SF_OK && wants_search("specs"))
-        status = search_specs(job, own ? own : job->graph);
-    if (status == SF_OK && !job->plan)
+    if (status == SF_OK)
         status = sf_choose_on_parts(own ? own : job->graph, &options, wanted ? &misfit : NULL,
                                     job->diag, &job->plan);
-    if (status == SF_OK && wants_search("both"))
-        status = search_specs(job, own ? own : job->graph);
     if (status == SF_OK && *job->plan->passes.list)
         status = sf_plan_use_passes(job->plan, job->plan->passes.list, job->options.cluster,
                                     job->plan->passes.memory, job->diag);

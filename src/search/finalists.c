@@ -17,6 +17,7 @@
 #include "search/offload_fallback.h"
 #include "search/pipeline_search.h"
 #include "search/price/estimate.h"
+#include "search/specs/plan_queue.h"
 
 /* Searches, until estimates of memory are right; and within lower limits, of which there are so many between one and its double. */
 enum { MOST_TRIES = 4, MOST_LOWER = 3, LOWER_LIMITS = 32 };
@@ -546,6 +547,44 @@ static void settle_table(choosing *k)
     }
 }
 
+/* What a specification says without layouts of its own may be faster, or fit where nothing else does. A recipe that people know gives
+ * way for more than the margin alone. */
+static void search_specs(choosing *k)
+{
+    enum { WIDTH = 4, BUDGET = 120 };
+    const sf_search_options *o = k->options;
+    double worth = k->plan && *k->plan->recipe ? o->margin : SF_CLIMB_STEP;
+    sf_queue_found found;
+    sf_group_runs none = {0};
+    if (!o->rules || o->recipes_only || o->groups > 1)
+        return;
+    sf_search_queue(
+        k->graph,
+        &(sf_queue_options){.cluster = o->cluster,
+                            .target = o->target,
+                            .rules = o->rules,
+                            .memory = o->limited ? o->memory : 0,
+                            .known = k->plan ? (1 - worth) * k->plan->predicted->seconds : 0,
+                            .width = WIDTH,
+                            .budget = o->level == 2 ? BUDGET / 2 : BUDGET,
+                            .deadline = o->deadline,
+                            .interrupt = o->audience.interrupt,
+                            .threads = o->threads},
+        &found);
+    if (o->spent)
+        o->spent->programs += found.simulated;
+    if (!found.plan)
+        return;
+    if (k->plan) {
+        take_row(k, &found.price, found.plan, &none);
+    } else {
+        sf_table_list(&k->last, found.plan,
+                      predict_plan(k, &found.price, k->last.bound, found.plan));
+        k->plan = found.plan;
+        sf_group_runs_free(&k->runs);
+    }
+}
+
 /* What the plan has beside layouts may make it faster. */
 static bool climb(choosing *k)
 {
@@ -619,6 +658,8 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
         status = search_in_time(&k, &held);
     if (status == SF_OK && staged)
         status = search_in_stages(&k, only);
+    if (status == SF_OK)
+        search_specs(&k);
     if (status == SF_OK && !k.plan)
         status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
     if (status == SF_OK && staged && *k.plan->passes.list && !only)

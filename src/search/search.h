@@ -85,6 +85,8 @@ typedef struct sf_search_options {
     sf_threads *threads;
     sf_audience audience;   /* stopping the search is as if time were up */
     sf_search_spent *spent; /* or NULL: it grows by what the search does */
+    const struct sf_choice_rules *
+        rules; /* what a person fixed, where choices can say it (search/specs/choice.h); else NULL: they are not searched */
 } sf_search_options;
 
 typedef struct sf_candidate {

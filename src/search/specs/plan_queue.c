@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/machine.h"
 
 enum { MOST_WIDTH = 64 };
 
@@ -29,6 +30,12 @@ typedef struct queue {
 static double key_of(const entry *e)
 {
     return !e->judged.is_plan ? HUGE_VAL : e->judged.seconds * fmax(1, e->judged.filled);
+}
+
+static bool is_over(const queue *q)
+{
+    const sf_queue_options *o = q->options;
+    return (o->deadline > 0 && sf_now() > o->deadline) || sf_interrupt_is_raised(o->interrupt);
 }
 
 static bool is_known(const queue *q, const sf_choice *choice)
@@ -256,7 +263,7 @@ static void judge_first(queue *q, sf_queue_found *out)
     double left = (double)q->estimated * sf_judge_work(q->judge);
     list_finalists(q);
     qsort(q->finalists, q->nfinalists, sizeof *q->finalists, by_seconds);
-    for (size_t i = 0; i < q->nfinalists && q->finalists[i].seconds < best; i++) {
+    for (size_t i = 0; i < q->nfinalists && q->finalists[i].seconds < best && !is_over(q); i++) {
         finalist *f = &q->finalists[i];
         sf_plan *plan = NULL;
         sf_price price;
@@ -287,7 +294,7 @@ sf_status sf_search_queue(const sf_graph *graph, const sf_queue_options *options
     *out = (sf_queue_found){0};
     add_recipes(&q);
     estimate_new(&q);
-    while ((int)q.estimated < options->budget && expand_first(&q, options->width))
+    while ((int)q.estimated < options->budget && !is_over(&q) && expand_first(&q, options->width))
         ;
     out->estimates = (int)q.estimated;
     judge_first(&q, out);

@@ -23,6 +23,7 @@
 
 #include "base/thread_pool.h"
 #include "search/specs/judge.h"
+#include "sheaf/event.h"
 
 typedef struct sf_queue_options {
     const sf_cluster *cluster;
@@ -31,6 +32,8 @@ typedef struct sf_queue_options {
     int64_t memory;               /* of a rank; 0: what its device has */
     double known;      /* seconds of a plan that is known, and to be beaten; 0: none is */
     int width, budget; /* estimates */
+    double deadline;   /* of sf_now: stop then, as when the interrupt is raised; 0: none */
+    const sf_interrupt *interrupt; /* or NULL */
     sf_threads *threads;
 } sf_queue_options;
 

@@ -453,10 +453,11 @@ static sf_status search_in_stages(choosing *k, bool only)
     double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
     if (k->plan)
         worth = fmin(worth, k->plan->predicted->seconds);
-    sf_status status = sf_search_pipes(k->graph, k->options, worth, only ? k->diag : NULL, &plan,
+    bool must = only && !k->plan;
+    sf_status status = sf_search_pipes(k->graph, k->options, worth, must ? k->diag : NULL, &plan,
                                        &simulated, &runs);
     if (!plan)
-        return only ? status : SF_OK;
+        return must ? status : SF_OK;
     predict_staged(k, simulated, plan);
     sf_plan_free(k->plan);
     k->plan = plan;
@@ -656,13 +657,14 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     sf_status status = only ? SF_OK : search_in_space(&k, &held);
     if (status == SF_OK && may && !only)
         status = search_in_time(&k, &held);
-    if (status == SF_OK && staged)
-        status = search_in_stages(&k, only);
     if (status == SF_OK)
         search_specs(&k);
+    if (status == SF_OK && staged)
+        status = search_in_stages(&k, only);
+    bool is_hosted = status == SF_OK && !k.plan && !only;
     if (status == SF_OK && !k.plan)
         status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
-    if (status == SF_OK && staged && *k.plan->passes.list && !only)
+    if (status == SF_OK && staged && is_hosted)
         status = search_in_stages_on_host(&k);
     sf_found_plans_free(&k.last);
     if (status == SF_OK) {

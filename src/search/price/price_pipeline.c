@@ -1,5 +1,7 @@
 #include "search/price/price_pipeline.h"
 
+#include <math.h>
+
 #include "base/guard.h"
 #include "local/rank.h"
 #include "pass/plan_passes.h"
@@ -31,6 +33,8 @@ static bool is_beyond(const sf_rank_run *run, const sf_group_limits *limits, dou
     int64_t bytes = sf_program_bytes(run->program) + sf_scratch_bytes(run->program, run->costs);
     sf_arena arena = {0};
     sf_simulation alone;
+    if (limits->seconds == HUGE_VAL && sf_rank_fits(bytes, most))
+        return false;
     sf_simulate(run->program, run->costs, &arena, &alone);
     sf_arena_free(&arena);
     *seconds = alone.seconds;

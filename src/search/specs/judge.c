@@ -194,6 +194,7 @@ typedef struct simulating {
     const double *time;
     double kept;
     bool in_turns;
+    bool placed; /* buffers have places */
     sf_plan *plan;
     sf_price price;
     passes out;
@@ -206,8 +207,11 @@ static sf_status simulate_runs(simulating *s)
     sf_costs *costs;
     sf_group_runs runs = {0};
     sf_status status = sf_mesh_costs(j->cluster, &s->plan->mesh, &arena, NULL, &costs);
+    sf_group_limits limits = {
+        .unplaced = !s->placed, .memory = INT64_MAX, .seconds = HUGE_VAL};
     if (status == SF_OK)
-        status = sf_group_runs_new(s->graph, s->plan, j->target, costs, NULL, &runs);
+        status =
+            sf_group_runs_within(s->graph, s->plan, j->target, costs, &limits, NULL, &runs);
     if (status == SF_OK) {
         sf_price_groups(&runs, costs, NULL, NULL, &s->price);
         s->out = (passes){.seconds = s->price.seconds,
@@ -468,12 +472,12 @@ sf_judged sf_judge_estimate(const sf_judge *j, const sf_choice *choice)
     return s.out;
 }
 
-sf_judged sf_judge_simulate(const sf_judge *j, const sf_choice *choice, double kept, sf_plan **plan,
-                            sf_price *price)
+sf_judged sf_judge_simulate(const sf_judge *j, const sf_choice *choice, double kept, bool placed,
+                            sf_plan **plan, sf_price *price)
 {
     sf_choice_text text;
     sf_choice_write(choice, j->rules, true, &text);
-    simulating s = {.j = j, .graph = j->graph, .spec = text.spec, .time = j->time, .kept = kept};
+    simulating s = {.j = j, .graph = j->graph, .spec = text.spec, .time = j->time, .kept = kept, .placed = placed};
     s.spec.memory = j->memory;
     if (sf_guarded(simulate, &s, NULL) != SF_OK)
         return (sf_judged){0};

@@ -41,8 +41,8 @@ double sf_judge_work(const sf_judge *judge);
 sf_judged sf_judge_estimate(const sf_judge *judge, const sf_choice *choice);
 
 /* The plan, for sf_plan_free, or NULL; and its price. The part `kept` of the forward pass, its last, keeps what others recompute:
- * layers are equal, so time and memory are affine in it. */
+ * layers are equal, so time and memory are affine in it. What is not `placed` takes a little less memory than it will. */
 sf_judged sf_judge_simulate(const sf_judge *judge, const sf_choice *choice, double kept,
-                            sf_plan **plan, sf_price *price);
+                            bool placed, sf_plan **plan, sf_price *price);
 
 #endif

@@ -231,15 +231,15 @@ static int by_seconds(const void *a, const void *b)
 }
 
 /* Keeps less where it does not fit: the memory that is missing, by the slope between the two estimates. */
-static sf_judged simulate(queue *q, finalist *f, sf_queue_found *out, sf_plan **plan,
-                          sf_price *price)
+static sf_judged simulate_as(queue *q, finalist *f, bool placed, sf_queue_found *out,
+                             sf_plan **plan, sf_price *price)
 {
     enum { TRIES = 3 };
     sf_judged judged = {0};
     for (int i = 0; i < TRIES; i++) {
         sf_plan_free(*plan);
         *plan = NULL;
-        judged = sf_judge_simulate(q->judge, &f->at->choice, f->kept, plan, price);
+        judged = sf_judge_simulate(q->judge, &f->at->choice, f->kept, placed, plan, price);
         out->simulated++;
         if (!judged.is_plan || judged.filled <= 1 || f->kept <= 0)
             break;
@@ -247,6 +247,16 @@ static sf_judged simulate(queue *q, finalist *f, sf_queue_found *out, sf_plan **
         f->kept = fmax(0, f->kept - 1e-3);
     }
     return judged;
+}
+
+/* Places, which take most of the time, only for what may be faster than the best. */
+static sf_judged simulate(queue *q, finalist *f, double best, sf_queue_found *out, sf_plan **plan,
+                          sf_price *price)
+{
+    sf_judged judged = simulate_as(q, f, false, out, plan, price);
+    return sf_judged_fits(&judged) && judged.seconds < best
+               ? simulate_as(q, f, true, out, plan, price)
+               : judged;
 }
 
 /* Nodes of the programs that are lowered. */
@@ -271,7 +281,7 @@ static void judge_first(queue *q, sf_queue_found *out)
         if (work > left && i > 0)
             continue;
         left -= work;
-        sf_judged judged = simulate(q, f, out, &plan, &price);
+        sf_judged judged = simulate(q, f, best, out, &plan, &price);
         if (sf_judged_fits(&judged) && judged.seconds < best) {
             best = judged.seconds;
             sf_plan_free(out->plan);

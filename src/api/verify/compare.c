@@ -277,13 +277,21 @@ static void excuse(struct walk *walk, double error, int64_t index, int64_t local
     keep_worst(&walk->excused, error, index, local);
 }
 
+/* Whether noise can move the element past the tolerance. Its error says nothing then: of many such elements one has an error just
+ * below the tolerance. */
+static bool is_unstable(const struct walk *walk, int64_t index, double error, double difference)
+{
+    double most = SF_NOISE_FACTOR * (double)walk->unstable->at[index];
+    return isinf(most) || error * most > walk->tolerance * difference;
+}
+
 /* False where the element is excused, or may be: that depends on how many there are. */
 static bool judge(struct walk *walk, double error, double difference, int64_t index, int64_t local)
 {
     if (within_noise(walk, index, difference)) {
-        if (error <= walk->tolerance)
+        if (!is_unstable(walk, index, error, difference))
             keep_worst(&walk->worst, error, index, local);
-        else
+        else if (error > walk->tolerance)
             excuse(walk, error, index, local);
         return false;
     }

@@ -42,12 +42,13 @@ typedef struct choosing {
     /* How plans may go on in time, see search/fit.h: as they are at first, then as they must to fit. */
     const char *recompute;
     int micro_batches, co_shards;
-    double misfit_seconds; /* of the fastest that does not fit, by its estimate; or HUGE_VAL */
-    int lower;             /* limits that may yet be tried where what is found is slow */
-    sf_fit_known known;    /* of the search at hand */
-    sf_found_plans last;   /* what the last search found: for a message, or the host */
-    sf_group_runs runs;    /* of the plan, where they are known; */
-    sf_group_runs found;   /* and of the best finalist of the search at hand */
+    double misfit_seconds;     /* of the fastest that does not fit, by its estimate; or HUGE_VAL */
+    int lower;                 /* limits that may yet be tried where what is found is slow */
+    sf_fit_known known;        /* of the search at hand */
+    sf_found_plans last;       /* what the last search found: for a message, or the host */
+    sf_group_runs runs;        /* of the plan, where they are known; */
+    sf_group_runs found;       /* and of the best finalist of the search at hand */
+    bool is_climbed, is_tuned; /* the plan: a climb from it was made, and changed it */
 } choosing;
 
 /* What is computed again and in how many turns may be chosen. */
@@ -253,6 +254,7 @@ static void take_plan(choosing *k, const sf_found_plans *found, sf_candidate *c)
     sf_table_list(found, c->at.plan, predict_plan(k, &c->lowered, found->bound, c->at.plan));
     sf_plan_free(k->plan);
     k->plan = c->at.plan;
+    k->is_climbed = k->is_tuned = false;
     c->at.plan = NULL;
     keep_runs(&k->runs, &k->found);
 }
@@ -461,6 +463,7 @@ static sf_status search_in_stages(choosing *k, bool only)
     predict_staged(k, simulated, plan);
     sf_plan_free(k->plan);
     k->plan = plan;
+    k->is_climbed = k->is_tuned = false;
     keep_runs(&k->runs, &runs);
     return SF_OK;
 }
@@ -520,6 +523,7 @@ static void take_row(choosing *k, const sf_price *price, sf_plan *plan, sf_group
     sf_table_copy(k->plan->predicted, plan, predicted);
     sf_plan_free(k->plan);
     k->plan = plan;
+    k->is_climbed = k->is_tuned = false;
     keep_runs(&k->runs, runs);
 }
 
@@ -548,13 +552,29 @@ static void settle_table(choosing *k)
     }
 }
 
+/* What the plan has beside layouts may make it faster. */
+static void climb(choosing *k)
+{
+    if (!k->plan || k->is_climbed)
+        return;
+    sf_prediction *was = k->plan->predicted;
+    const sf_full_price *told = sf_climb(k->graph, k->options, k->plan, was->seconds, &k->runs);
+    k->is_climbed = true;
+    if (!told)
+        return;
+    k->is_tuned = true;
+    sf_table_copy(was, k->plan, predict_plan(k, &told->price, was->bound, k->plan));
+    k->plan->predicted->simulated = told;
+}
+
 /* What a specification says without layouts of its own may be faster, or fit where nothing else does. A recipe that people know gives
  * way for more than the margin alone. */
 static void search_specs(choosing *k)
 {
     enum { WIDTH = 4, BUDGET = 120 };
     const sf_search_options *o = k->options;
-    double worth = k->plan && *k->plan->recipe ? o->margin : SF_CLIMB_STEP;
+    bool is_known = k->plan && *k->plan->recipe && !k->is_tuned;
+    double worth = is_known ? o->margin : SF_CLIMB_STEP;
     sf_queue_found found;
     sf_group_runs none = {0};
     if (!o->rules || o->recipes_only || o->groups > 1)
@@ -584,18 +604,6 @@ static void search_specs(choosing *k)
         k->plan = found.plan;
         sf_group_runs_free(&k->runs);
     }
-}
-
-/* What the plan has beside layouts may make it faster. */
-static bool climb(choosing *k)
-{
-    sf_prediction *was = k->plan->predicted;
-    const sf_full_price *told = sf_climb(k->graph, k->options, k->plan, was->seconds, &k->runs);
-    if (!told)
-        return false;
-    sf_table_copy(was, k->plan, predict_plan(k, &told->price, was->bound, k->plan));
-    k->plan->predicted->simulated = told;
-    return true;
 }
 
 /* Ranks of the plan are right, and what its programs say is told. */
@@ -657,8 +665,13 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     sf_status status = only ? SF_OK : search_in_space(&k, &held);
     if (status == SF_OK && may && !only)
         status = search_in_time(&k, &held);
-    if (status == SF_OK)
+    if (status == SF_OK && k.plan)
+        settle_table(&k);
+    if (status == SF_OK) {
+        climb(&k);
         search_specs(&k);
+        climb(&k);
+    }
     if (status == SF_OK && staged)
         status = search_in_stages(&k, only);
     bool is_hosted = status == SF_OK && !k.plan && !only;
@@ -669,7 +682,8 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     sf_found_plans_free(&k.last);
     if (status == SF_OK) {
         settle_table(&k);
-        sf_table_finish(k.plan, climb(&k));
+        climb(&k);
+        sf_table_finish(k.plan, k.is_tuned);
         status = check_chosen(&k);
     }
     sf_group_runs_free(&k.runs);

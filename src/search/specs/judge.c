@@ -207,11 +207,9 @@ static sf_status simulate_runs(simulating *s)
     sf_costs *costs;
     sf_group_runs runs = {0};
     sf_status status = sf_mesh_costs(j->cluster, &s->plan->mesh, &arena, NULL, &costs);
-    sf_group_limits limits = {
-        .unplaced = !s->placed, .memory = INT64_MAX, .seconds = HUGE_VAL};
+    sf_group_limits limits = {.unplaced = !s->placed, .memory = INT64_MAX, .seconds = HUGE_VAL};
     if (status == SF_OK)
-        status =
-            sf_group_runs_within(s->graph, s->plan, j->target, costs, &limits, NULL, &runs);
+        status = sf_group_runs_within(s->graph, s->plan, j->target, costs, &limits, NULL, &runs);
     if (status == SF_OK) {
         sf_price_groups(&runs, costs, NULL, NULL, &s->price);
         s->out = (passes){.seconds = s->price.seconds,
@@ -477,7 +475,12 @@ sf_judged sf_judge_simulate(const sf_judge *j, const sf_choice *choice, double k
 {
     sf_choice_text text;
     sf_choice_write(choice, j->rules, true, &text);
-    simulating s = {.j = j, .graph = j->graph, .spec = text.spec, .time = j->time, .kept = kept, .placed = placed};
+    simulating s = {.j = j,
+                    .graph = j->graph,
+                    .spec = text.spec,
+                    .time = j->time,
+                    .kept = kept,
+                    .placed = placed};
     s.spec.memory = j->memory;
     if (sf_guarded(simulate, &s, NULL) != SF_OK)
         return (sf_judged){0};

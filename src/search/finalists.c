@@ -49,6 +49,7 @@ typedef struct choosing {
     sf_group_runs runs;        /* of the plan, where they are known; */
     sf_group_runs found;       /* and of the best finalist of the search at hand */
     bool is_climbed, is_tuned; /* the plan: a climb from it was made, and changed it */
+    double plain;              /* seconds of the plan before that */
 } choosing;
 
 /* What is computed again and in how many turns may be chosen. */
@@ -435,6 +436,52 @@ static sf_status search_in_time(choosing *k, sf_search_options *held)
     return search_in_space(k, held);
 }
 
+/* What the plan has beside layouts may make it faster. */
+static void climb(choosing *k)
+{
+    if (!k->plan || k->is_climbed)
+        return;
+    sf_prediction *was = k->plan->predicted;
+    const sf_full_price *told = sf_climb(k->graph, k->options, k->plan, was->seconds, &k->runs);
+    k->is_climbed = true;
+    k->plain = was->seconds;
+    if (!told)
+        return;
+    k->is_tuned = true;
+    sf_table_copy(was, k->plan, predict_plan(k, &told->price, was->bound, k->plan));
+    k->plan->predicted->simulated = told;
+}
+
+/* What another plan has to be faster than to be looked at: what the best was before a climb, as the other is. */
+static double seconds_to_beat(const choosing *k)
+{
+    return !k->plan ? 0 : k->is_climbed ? k->plain : k->plan->predicted->seconds;
+}
+
+/* Whether the plan is a recipe that people know. */
+static bool is_known(const choosing *k)
+{
+    return k->plan && *k->plan->recipe && !k->is_tuned;
+}
+
+/* Another plan, whose prediction is known, is the answer if it is faster after a climb; than a recipe that people know, by more than
+ * the margin. */
+static void challenge(choosing *k, sf_plan *plan, sf_group_runs *runs)
+{
+    choosing other = *k;
+    double worth = is_known(k) ? 1 - k->options->margin : 1;
+    other.plan = plan;
+    other.runs = *runs;
+    other.is_climbed = other.is_tuned = false;
+    *runs = (sf_group_runs){0};
+    climb(&other);
+    bool wins = !k->plan || other.plan->predicted->seconds < worth * k->plan->predicted->seconds;
+    sf_plan_free(wins ? k->plan : other.plan);
+    sf_group_runs_free(wins ? &k->runs : &other.runs);
+    if (wins)
+        *k = other;
+}
+
 /* What is expected of a plan in stages, beside what else was looked at. */
 static void predict_staged(const choosing *k, const sf_full_price *simulated, sf_plan *plan)
 {
@@ -454,17 +501,14 @@ static sf_status search_in_stages(choosing *k, bool only)
     sf_group_runs runs = {0};
     double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
     if (k->plan)
-        worth = fmin(worth, k->plan->predicted->seconds);
+        worth = fmin(worth, seconds_to_beat(k));
     bool must = only && !k->plan;
     sf_status status = sf_search_pipes(k->graph, k->options, worth, must ? k->diag : NULL, &plan,
                                        &simulated, &runs);
     if (!plan)
         return must ? status : SF_OK;
     predict_staged(k, simulated, plan);
-    sf_plan_free(k->plan);
-    k->plan = plan;
-    k->is_climbed = k->is_tuned = false;
-    keep_runs(&k->runs, &runs);
+    challenge(k, plan, &runs);
     return SF_OK;
 }
 
@@ -552,58 +596,38 @@ static void settle_table(choosing *k)
     }
 }
 
-/* What the plan has beside layouts may make it faster. */
-static void climb(choosing *k)
-{
-    if (!k->plan || k->is_climbed)
-        return;
-    sf_prediction *was = k->plan->predicted;
-    const sf_full_price *told = sf_climb(k->graph, k->options, k->plan, was->seconds, &k->runs);
-    k->is_climbed = true;
-    if (!told)
-        return;
-    k->is_tuned = true;
-    sf_table_copy(was, k->plan, predict_plan(k, &told->price, was->bound, k->plan));
-    k->plan->predicted->simulated = told;
-}
-
-/* What a specification says without layouts of its own may be faster, or fit where nothing else does. A recipe that people know gives
- * way for more than the margin alone. */
+/* What a specification says without layouts of its own may be faster, or fit where nothing else does. */
 static void search_specs(choosing *k)
 {
     enum { WIDTH = 4, BUDGET = 120 };
     const sf_search_options *o = k->options;
-    bool is_known = k->plan && *k->plan->recipe && !k->is_tuned;
-    double worth = is_known ? o->margin : SF_CLIMB_STEP;
     sf_queue_found found;
     sf_group_runs none = {0};
     if (!o->rules || o->recipes_only || o->groups > 1)
         return;
-    sf_search_queue(
-        k->graph,
-        &(sf_queue_options){.cluster = o->cluster,
-                            .target = o->target,
-                            .rules = o->rules,
-                            .memory = o->limited ? o->memory : 0,
-                            .known = k->plan ? (1 - worth) * k->plan->predicted->seconds : 0,
-                            .width = WIDTH,
-                            .budget = o->level == 2 ? BUDGET / 2 : BUDGET,
-                            .deadline = o->deadline,
-                            .interrupt = o->audience.interrupt,
-                            .threads = o->threads},
-        &found);
+    sf_search_queue(k->graph,
+                    &(sf_queue_options){.cluster = o->cluster,
+                                        .target = o->target,
+                                        .rules = o->rules,
+                                        .memory = o->limited ? o->memory : 0,
+                                        .known = seconds_to_beat(k),
+                                        .width = WIDTH,
+                                        .budget = o->level == 2 ? BUDGET / 2 : BUDGET,
+                                        .deadline = o->deadline,
+                                        .interrupt = o->audience.interrupt,
+                                        .threads = o->threads},
+                    &found);
     if (o->spent)
         o->spent->programs += found.simulated;
     if (!found.plan)
         return;
-    if (k->plan) {
-        take_row(k, &found.price, found.plan, &none);
-    } else {
-        sf_table_list(&k->last, found.plan,
-                      predict_plan(k, &found.price, k->last.bound, found.plan));
-        k->plan = found.plan;
-        sf_group_runs_free(&k->runs);
-    }
+    sf_prediction *predicted = predict_plan(
+        k, &found.price, k->plan ? k->plan->predicted->bound : k->last.bound, found.plan);
+    if (k->plan)
+        sf_table_copy(k->plan->predicted, found.plan, predicted);
+    else
+        sf_table_list(&k->last, found.plan, predicted);
+    challenge(k, found.plan, &none);
 }
 
 /* Ranks of the plan are right, and what its programs say is told. */
@@ -670,7 +694,6 @@ static sf_status choose_with(const sf_graph *graph, const sf_search_options *opt
     if (status == SF_OK) {
         climb(&k);
         search_specs(&k);
-        climb(&k);
     }
     if (status == SF_OK && staged)
         status = search_in_stages(&k, only);

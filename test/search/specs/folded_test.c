@@ -15,6 +15,7 @@
 #include "search/specs/plan_queue.h"
 #include "search/specs/spec_plan.h"
 #include "sheaf/sheaf.h"
+#include "support/plans.h"
 #include "support/sanitized.h"
 
 #define STEP "examples/gpt2-124m.stablehlo.mlir.gz"
@@ -146,6 +147,34 @@ static void test_queue(void **state)
     close_ground(&g);
 }
 
+/* What `sheaf plan` answers is no slower than what the queue finds, with tight memory too. */
+static void test_answer(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("gpt-micro");
+    static const char *const clusters[] = {"1x4xV100", "2x2xA100@10G"};
+    for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
+        ground g = {.graph = graph};
+        sf_queue_found found;
+        sf_plan *answer;
+        sf_plan_spec said = {.size = sizeof said};
+        sf_plan_options options = {.size = sizeof options, .threads = 1, .margin = -1, .level = 2};
+        assert_int_equal(sf_cluster_open(clusters[c], NULL, &g.cluster), SF_OK);
+        options.cluster = g.cluster;
+        search_under(&g, &said, 0, 60, &found);
+        assert_non_null(found.plan);
+        for (int tight = 0; tight < 2; tight++) {
+            assert_int_equal(sf_plan_search(graph, &said, &options, NULL, &answer), SF_OK);
+            assert_true(answer->predicted->seconds <= 1.001 * found.price.seconds);
+            said.memory = found.price.memory;
+            sf_plan_free(answer);
+        }
+        sf_plan_free(found.plan);
+        sf_cluster_free(g.cluster);
+    }
+    sf_graph_free(graph);
+}
+
 static void test_rules(void **state)
 {
     sf_choice_rules rules;
@@ -168,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folded),
         cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_answer),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,7 @@ static sf_status take_stages(const struct job *job, sf_search_options *out)
                        "or scopes that begin stages");
     out->stages = (int)stages->count;
     out->stage_scopes = stages->scopes ? stages : NULL;
+    out->only_stages = job->spec.schedule != NULL;
     if (job->spec.table) {
         sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "schedule \"%.100s\" is a file",
                 job->said.schedule);

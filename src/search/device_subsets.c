@@ -185,7 +185,7 @@ static void try_part(parting *p, part *at)
     double known = p->plan ? p->plan->predicted->seconds : HUGE_VAL;
     options.cluster = at->cluster;
     options.efforts = p->efforts;
-    options.only_stages = at->is_transposed || at->alike >= known;
+    options.only_stages = options.only_stages || at->is_transposed || at->alike >= known;
     if (!options.limited)
         options.memory = least_memory(at->cluster);
     if (p->plan)

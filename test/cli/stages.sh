@@ -44,6 +44,10 @@ expect 1 plan "$step" -c 1x4xV100 --schedule zb-v -m 1K
 warns "no plan in stages by schedule zb-v was found"
 expect 1 plan "$step" -c 1x4xV100 --schedule zb-v --stages 3
 warns "no plan in 3 stages was found: on pipeline ranks that divide 4 devices evenly, schedule zb-v runs 4, 8"
+for schedule in zb-v interleaved:2; do
+    expect 2 pin "$step" --stages 2 --micro-batches 2 --schedule $schedule
+    warns "schedule $schedule does not run 2 stages: 2 pipeline ranks have 4"
+done
 expect 0 pin "$step" --stages 2
 expect 2 pin "$step" -r dp -n 2 --schedule 1f1b
 warns "say its --stages"

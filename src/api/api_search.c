@@ -14,6 +14,7 @@
 #include "op/flops.h"
 #include "op/op.h"
 #include "pass/pass.h"
+#include "pass/plan_passes.h"
 #include "plan/recipe/recipe.h"
 #include "plan/recipe/shard_state.h"
 #include "plan/recompute_policy.h"
@@ -49,8 +50,10 @@ static sf_status take_reserve(struct job *job)
 {
     const sf_cluster *cluster = job->options.cluster;
     int64_t reserve = job->options.reserve, memory = cluster->kinds[cluster->nodes[0].kind].memory;
-    if (reserve == 0)
+    if (reserve == 0) {
+        job->spec.memory = sf_cluster_memory_limit(cluster, job->spec.memory, job->diag);
         return SF_OK;
+    }
     if (job->spec.memory > 0)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
                        "a limit on memory and a reserve exclude each other");
@@ -246,8 +249,8 @@ static sf_status search(void *context)
     if (status == SF_OK && wants_search("both"))
         status = search_specs(job, own ? own : job->graph);
     if (status == SF_OK && *job->plan->passes.list)
-        status = sf_plan_use_passes(job->plan, job->plan->passes.list, job->options.cluster,
-                                    job->plan->passes.memory, job->diag);
+        status = sf_plan_name_passes(job->plan, job->plan->passes.list, job->options.cluster,
+                                     job->plan->passes.memory, job->diag);
     if (status == SF_OK) {
         name_origin(job->graph, &job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);

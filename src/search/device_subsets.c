@@ -186,8 +186,8 @@ static void try_part(parting *p, part *at)
     options.cluster = at->cluster;
     options.efforts = p->efforts;
     options.only_stages = options.only_stages || at->is_transposed || at->alike >= known;
-    if (!options.limited)
-        options.memory = least_memory(at->cluster);
+    int64_t least = least_memory(at->cluster);
+    options.memory = options.limited && options.memory < least ? options.memory : least;
     if (p->plan)
         options.worth = p->plan->predicted->seconds;
     at->is_tried = true;

@@ -32,6 +32,9 @@ typedef struct sf_recipe {
 /* By number; NULL past the last. */
 const sf_recipe *sf_recipe_nth(int index);
 
+/* Whether the text is a recipe, or several joined by +. */
+bool sf_recipe_exists(const char *names);
+
 /* Of recipes joined by +, the first that shards optimizer state; NULL where none does, or there is no text. */
 const sf_recipe *sf_recipe_of_state(const char *names);
 

@@ -451,11 +451,15 @@ sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *
         close(source->fd);
     if (status != SF_OK || !text.at)
         sf_arena_reset(arena, mark);
-    if (status == SF_OK)
-        *out = text.at ? text : join_pieces(source, arena);
+    if (status == SF_OK && !text.at)
+        text = join_pieces(source, arena);
     if (status == SF_OK && source->is_packed &&
-        (is_gzip(out->at, out->length) || is_xz(out->at, out->length)))
+        (is_gzip(text.at, text.length) || is_xz(text.at, text.length))) {
         status = sf_fail(diag, SF_EINPUT, loc, "is packed twice, with gzip or xz: unpack it once");
+        sf_arena_reset(arena, mark);
+    }
+    if (status == SF_OK)
+        *out = text;
     while (source->first)
         free_first_piece(source);
     sf_free(source);

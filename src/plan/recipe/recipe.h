@@ -2,7 +2,7 @@
  *
  *     dp        the batch over axis data
  *     zero1     dp, and sharded optimizer state
- *     zero2     zero1, and sharded gradients
+ *     zero2     zero1, and gradients sharded where they are made; all of these reduce them to shards
  *     zero3     zero2, and sharded parameters, gathered where they are used
  *     zero1-between  zero1, and parameters sharded between steps, gathered where they are used
  *     megatron  pairs of products over axis model: the first by columns, the second by rows

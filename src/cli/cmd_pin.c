@@ -27,7 +27,7 @@ static sf_status make_plan(const struct job *job, const sf_graph **graph, sf_dia
     return sf_primitives_pin(*list, &job->making.spec, diag, out);
 }
 
-/* The cluster, if one is named, has a device for each rank, and passes of the plan go by its costs. */
+/* The cluster, if one is named, has devices for all ranks, and passes of the plan go by its costs. */
 static sf_status take_cluster(const struct job *job, sf_diag *diag, sf_plan *plan)
 {
     sf_cluster *cluster;
@@ -35,7 +35,7 @@ static sf_status take_cluster(const struct job *job, sf_diag *diag, sf_plan *pla
     if (!job->cluster)
         return SF_OK;
     SF_TRY(sf_cli_open_cluster(job->cluster, job->measured, diag, &cluster));
-    if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
+    if (sf_plan_ranks(plan) > sf_cluster_devices(cluster))
         status =
             sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
                     sf_plan_ranks(plan), sf_cluster_devices(cluster));

@@ -39,14 +39,6 @@ expect 0 "$step" --mesh data=2,model=2 --pin 'batch/*=S(0)@data' \
     -o "$work/hand.json"
 says "data=2,model=2, 4 ranks"
 grep -qF '"layer_*/mlp/up/kernel=S(1)@model"' "$work/hand.json" || fail "the plan lacks its pins"
-sed 's/"recipe": "[^"]*"/"recipe": "nosuch"/' "$work/hand.json" >"$work/nosuch.json"
-expect 0 sim "$work/nosuch.json"
-warns 'there is no recipe "nosuch"; the layouts of the plan count'
-
-# A string as Python prints it, in one line.
-sed ':a;N;$!ba;s/\n/\\n/g' "$step" >"$work/repr.mlir"
-expect 1 show "$work/repr.mlir"
-warns "it is a string as Python's repr writes it"
 grep -qF '"params/layer_1/mlp/up/kernel": "[R, S(1)]"' "$work/hand.json" || fail "up/kernel"
 expect 0 "$step" -M data=2
 says "none"

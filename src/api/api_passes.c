@@ -22,7 +22,10 @@ struct using
 static sf_status use_passes(void *context)
 {
     struct using *job = context;
-    return sf_plan_name_passes(job->plan, job->passes, job->cluster, job->memory, job->diag);
+    int64_t memory = job->memory;
+    if (job->cluster)
+        memory = sf_cluster_memory_limit(job->cluster, memory, job->diag);
+    return sf_plan_name_passes(job->plan, job->passes, job->cluster, memory, job->diag);
 }
 
 sf_status sf_plan_use_passes(sf_plan *plan, const char *passes, const sf_cluster *cluster,

@@ -13,6 +13,7 @@
 #include "op/flops.h"
 #include "op/op.h"
 #include "pass/pass.h"
+#include "pass/plan_passes.h"
 #include "plan/recipe/recipe.h"
 #include "plan/recipe/shard_state.h"
 #include "plan/recompute_policy.h"
@@ -48,8 +49,10 @@ static sf_status take_reserve(struct job *job)
 {
     const sf_cluster *cluster = job->options.cluster;
     int64_t reserve = job->options.reserve, memory = cluster->kinds[cluster->nodes[0].kind].memory;
-    if (reserve == 0)
+    if (reserve == 0) {
+        job->spec.memory = sf_cluster_memory_limit(cluster, job->spec.memory, job->diag);
         return SF_OK;
+    }
     if (job->spec.memory > 0)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
                        "a limit on memory and a reserve exclude each other");
@@ -120,6 +123,7 @@ static sf_status take_stages(const struct job *job, sf_search_options *out)
                        "or scopes that begin stages");
     out->stages = (int)stages->count;
     out->stage_scopes = stages->scopes ? stages : NULL;
+    out->only_stages = job->spec.schedule != NULL;
     if (job->spec.table) {
         sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "schedule \"%.100s\" is a file",
                 job->said.schedule);
@@ -211,8 +215,8 @@ static sf_status search(void *context)
         status = sf_choose_on_parts(own ? own : job->graph, &options, wanted ? &misfit : NULL,
                                     job->diag, &job->plan);
     if (status == SF_OK && *job->plan->passes.list)
-        status = sf_plan_use_passes(job->plan, job->plan->passes.list, job->options.cluster,
-                                    job->plan->passes.memory, job->diag);
+        status = sf_plan_name_passes(job->plan, job->plan->passes.list, job->options.cluster,
+                                     job->plan->passes.memory, job->diag);
     if (status == SF_OK) {
         name_origin(job->graph, &job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);

@@ -118,6 +118,24 @@ static void keep_reading(struct load *load)
     reading->sidecar.path = keep_string(load, load->reading.sidecar.path);
 }
 
+/* The text of a string as a program prints it: "\\n" where lines end. */
+static bool is_escaped(sf_str text)
+{
+    const char *line = text.length > 0 ? memchr(text.at, '\n', text.length - 1) : NULL;
+    return !line && memmem(text.at, text.length, "\\n", 2);
+}
+
+static sf_status read_module(struct load *load, const char *file)
+{
+    sf_status status = is_hlo(load->text)
+                           ? sf_hlo_read(load->text, file, load->module, load->diag)
+                           : sf_stablehlo_read(load->text, file, load->module, load->diag);
+    if (status == SF_OK || !is_escaped(load->text))
+        return status;
+    return sf_hint(load->diag, "the file has \\n where lines end: it is a string as Python's repr "
+                               "writes it; write the string itself, as print(text) does");
+}
+
 static sf_status read_and_import(struct load *load)
 {
     sf_import_options import = {
@@ -133,10 +151,7 @@ static sf_status read_and_import(struct load *load)
     load->pool = sf_pool_new();
     load->module = sf_module_new(load->pool);
     const char *file = sf_pool_string(load->pool, sf_str_of(load->name));
-    if (is_hlo(load->text))
-        SF_TRY(sf_hlo_read(load->text, file, load->module, load->diag));
-    else
-        SF_TRY(sf_stablehlo_read(load->text, file, load->module, load->diag));
+    SF_TRY(read_module(load, file));
     SF_TRY(sf_import(load->module, &import, load->diag, &load->graph));
     load->graph->origin = sf_reference_of(load->path, load->text, &load->graph->arena);
     keep_reading(load);

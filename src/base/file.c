@@ -51,6 +51,7 @@ struct source {
     size_t packed; /* compressed bytes read */
     size_t total;  /* bytes in the blocks */
     struct piece *first, *last;
+    bool is_packed;
     size_t head_length; /* bytes in `input` that were read to look for a magic number */
     unsigned char input[INPUT_BYTES];
 };
@@ -371,6 +372,19 @@ static sf_status read_plain(struct source *source, size_t size, sf_arena *arena,
     return read_pieces(source);
 }
 
+static bool is_gzip(const void *data, size_t length)
+{
+    return length >= 2 && memcmp(data, "\x1f\x8b", 2) == 0;
+}
+
+static bool is_xz(const void *data, size_t length)
+{
+    return length >= 6 && memcmp(data,
+                                 "\xfd"
+                                 "7zXZ\0",
+                                 6) == 0;
+}
+
 static sf_status read_any(struct source *source, sf_arena *arena, sf_str *out)
 {
     struct stat info;
@@ -382,12 +396,11 @@ static sf_status read_any(struct source *source, sf_arena *arena, sf_str *out)
     if (is_device && source->careful && source->limit > MODEST_BYTES)
         source->limit = MODEST_BYTES; /* /dev/zero never ends, and nobody types as much */
     SF_TRY(read_full(source, source->input, MAGIC_BYTES, &source->head_length));
-    if (source->head_length >= 2 && memcmp(source->input, "\x1f\x8b", 2) == 0)
+    source->is_packed =
+        is_gzip(source->input, source->head_length) || is_xz(source->input, source->head_length);
+    if (is_gzip(source->input, source->head_length))
         return read_gzip(source);
-    if (source->head_length >= 6 && memcmp(source->input,
-                                           "\xfd"
-                                           "7zXZ\0",
-                                           6) == 0)
+    if (is_xz(source->input, source->head_length))
         return read_xz(source);
     /* Standard input may be a file that someone has read a part of: its size says nothing then. */
     if (S_ISREG(info.st_mode) && source->fd != STDIN_FILENO &&
@@ -438,8 +451,15 @@ sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *
         close(source->fd);
     if (status != SF_OK || !text.at)
         sf_arena_reset(arena, mark);
+    if (status == SF_OK && !text.at)
+        text = join_pieces(source, arena);
+    if (status == SF_OK && source->is_packed &&
+        (is_gzip(text.at, text.length) || is_xz(text.at, text.length))) {
+        status = sf_fail(diag, SF_EINPUT, loc, "is packed twice, with gzip or xz: unpack it once");
+        sf_arena_reset(arena, mark);
+    }
     if (status == SF_OK)
-        *out = text.at ? text : join_pieces(source, arena);
+        *out = text;
     while (source->first)
         free_first_piece(source);
     sf_free(source);

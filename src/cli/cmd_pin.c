@@ -27,15 +27,21 @@ static sf_status make_plan(const struct job *job, const sf_graph **graph, sf_dia
     return sf_primitives_pin(*list, &job->making.spec, diag, out);
 }
 
-/* Passes of the plan go by the costs of the cluster, if one is named. */
+/* The cluster, if one is named, has devices for all ranks, and passes of the plan go by its costs. */
 static sf_status take_cluster(const struct job *job, sf_diag *diag, sf_plan *plan)
 {
     sf_cluster *cluster;
-    if (!job->cluster || !*sf_plan_passes_of(plan))
+    sf_status status = SF_OK;
+    if (!job->cluster)
         return SF_OK;
     SF_TRY(sf_cli_open_cluster(job->cluster, job->measured, diag, &cluster));
-    sf_status status =
-        sf_plan_use_passes(plan, sf_plan_passes_of(plan), cluster, job->making.spec.memory, diag);
+    if (sf_plan_ranks(plan) > sf_cluster_devices(cluster))
+        status =
+            sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
+                    sf_plan_ranks(plan), sf_cluster_devices(cluster));
+    else if (*sf_plan_passes_of(plan))
+        status = sf_plan_use_passes(plan, sf_plan_passes_of(plan), cluster, job->making.spec.memory,
+                                    diag);
     sf_cluster_free(cluster);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/boundary.h"
 #include "base/hash.h"
+#include "base/units.h"
 
 void sf_cluster_free(sf_cluster *cluster)
 {
@@ -44,6 +45,23 @@ sf_status sf_cluster_finish(sf_cluster *cluster, sf_loc loc, sf_diag *diag)
     cluster->nnodes = (int)nodes;
     cluster->ndevices = (int)devices;
     return SF_OK;
+}
+
+int64_t sf_cluster_memory_limit(const sf_cluster *cluster, int64_t limit, sf_diag *diag)
+{
+    int64_t most = 0;
+    for (int r = 0; r < cluster->nruns; r++) {
+        const sf_device_kind *kind = &cluster->kinds[cluster->nodes[r].kind];
+        int64_t left = kind->memory - kind->reserve;
+        most = left > most ? left : most;
+    }
+    if (limit <= most)
+        return limit;
+    sf_warn(diag, SF_NOWHERE,
+            "the memory limit of %s exceeds what a device of the cluster leaves to a rank, %s, "
+            "which is used instead",
+            sf_text_bytes((double)limit).at, sf_text_bytes((double)most).at);
+    return 0;
 }
 
 sf_device_place sf_cluster_place(const sf_cluster *cluster, int device)

@@ -151,6 +151,9 @@ sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out);
 sf_status sf_cluster_read(sf_str text, const char *file, sf_diag *diag, sf_cluster **out);
 void sf_cluster_write(const sf_cluster *cluster, sf_buf *out);
 
+/* A limit on the memory of a rank, or 0, none, where no device leaves a rank more than the limit: then with a warning. */
+int64_t sf_cluster_memory_limit(const sf_cluster *cluster, int64_t limit, sf_diag *diag);
+
 /* Of everything that costs depend on, so not of names and sources: the same on every machine. */
 uint64_t sf_cluster_hash(const sf_cluster *cluster);
 

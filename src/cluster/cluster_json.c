@@ -340,9 +340,8 @@ static sf_status get_number(reader *r, const sf_json *object, const char *key, d
     if (!value)
         return SF_JSON_FAIL(r, object, "\"%s\" is missing", key);
     if (!is_number(value, least, most, out))
-        return SF_JSON_FAIL(r, value, "\"%s\" is a %s number%s", key,
-                            least > 0 ? "positive" : "non-negative",
-                            most == 1 ? " of at most 1" : "");
+        return SF_JSON_FAIL(r, value, "\"%s\" is a %s number of at most %g", key,
+                            least > 0 ? "positive" : "non-negative", most);
     return SF_OK;
 }
 
@@ -373,7 +372,9 @@ static sf_status get_curve(reader *r, const sf_json *object, const char *key, sf
         if (sf_json_kind_of(point) != SF_JSON_ARRAY || sf_json_count(point) != 2 ||
             !is_number(sf_json_item(point, 0), LEAST_NUMBER, MOST_NUMBER, &amounts[i]) ||
             !is_number(sf_json_item(point, 1), LEAST_NUMBER, MOST_NUMBER, &seconds[i]))
-            return SF_JSON_FAIL(r, point, "a point of a curve is [amount, seconds], both positive");
+            return SF_JSON_FAIL(
+                r, point, "a point of a curve is [amount, seconds], both positive and at most %g",
+                MOST_NUMBER);
         if (i > 0 && (amounts[i] <= amounts[i - 1] || seconds[i] < seconds[i - 1]))
             return SF_JSON_FAIL(r, point,
                                 "along a curve amounts increase, and seconds do not decrease");

@@ -34,19 +34,27 @@ static bool is_in_scope(const sf_co_shard *c, const char *path)
 sf_status sf_co_shard_nodes(const sf_graph *graph, const sf_plan *plan, int index, sf_arena *arena,
                             sf_diag *diag, bool **out)
 {
-    bool *may = SF_ARRAY(arena, graph->nnodes, bool);
+    const sf_co_shard *said = &plan->co_shards[index];
+    bool *may = SF_ARRAY(arena, graph->nnodes, bool), matches = false, any = false;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         const char *path = sf_op_path(node, arena);
-        may[node->id] = is_in_scope(&plan->co_shards[index], path);
+        may[node->id] = is_in_scope(said, path);
+        matches = matches || may[node->id];
         for (int before = 0; before < index; before++)
             may[node->id] = may[node->id] && !is_in_scope(&plan->co_shards[before], path);
+        any = any || may[node->id];
     }
     *out = may;
     sf_ops ops;
-    return *plan->co_shards[index].in
-               ? sf_ops_find(graph, plan->co_shards[index].in, arena, diag, &ops)
-               : SF_OK;
+    if (matches && !any) {
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                "co-shard: the items before %d%s%s decide about all that it matches", said->chunks,
+                *said->in ? "@" : "", said->in);
+        return sf_hint(diag, "the first item that matches an op counts: drop one of them, or put "
+                             "the one for fewer ops first");
+    }
+    return *said->in ? sf_ops_find(graph, said->in, arena, diag, &ops) : SF_OK;
 }
 
 /* JSON: an object, or several in a list */

@@ -71,6 +71,12 @@ sf_str sf_pin_axis_name(const char *text)
     return cut_pin(text, &parts) || is_any(parts.axis) ? (sf_str){0} : parts.axis;
 }
 
+bool sf_pin_splits(const char *text)
+{
+    pin_parts parts;
+    return !cut_pin(text, &parts) && !parts.forbids && sf_str_starts(parts.share, "S");
+}
+
 /* "S(-1)" is the last dimension. */
 static bool read_share(sf_str text, sf_share *out)
 {

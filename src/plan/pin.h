@@ -33,6 +33,9 @@ sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, s
 /* The name of the axis in the text of a pin; empty where there is none, or "*". */
 sf_str sf_pin_axis_name(const char *text);
 
+/* Whether the text is a pin that wants a split. */
+bool sf_pin_splits(const char *text);
+
 /* Puts pins of a person in front of those that the plan has. */
 sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, sf_diag *diag);
 

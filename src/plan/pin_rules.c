@@ -1,8 +1,10 @@
 #include "plan/pin_rules.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/name.h"
+#include "plan/pipeline/pipeline.h"
 
 enum { EVERY_DIM = (1 << SF_MAX_RANK) - 1 };
 
@@ -50,6 +52,15 @@ static sf_share share_of(const sf_rules *rules, int number, sf_value value)
 static uint32_t bit_of_pin(const sf_rules *rules, int number, sf_value value)
 {
     return 1u << share_of(rules, number, value).dim;
+}
+
+/* Whether ranks along the axis may have different parts: an axis of one rank cuts nothing, ranks of an unused one compute the same,
+ * and along the axis of a pipeline lie its stages. A mesh of one rank has one layout for all. */
+static bool can_split(const sf_mesh *mesh, int axis)
+{
+    const sf_axis *at = &mesh->axes[axis];
+    return sf_mesh_size(mesh) == 1 ||
+           (at->size > 1 && !sf_axis_is_unused(at) && strcmp(at->name, SF_PIPE_AXIS) != 0);
 }
 
 static bool is_preference(const sf_pin *pin)
@@ -133,7 +144,7 @@ static bool can_grant(const sf_rules *rules, const sf_preference *preference, in
 {
     const sf_fixed *fixed = &rules->axes[axis];
     sf_share share = share_of(rules, preference->pin, preference->value);
-    return !sf_is_banned(fixed, preference->value, share) &&
+    return can_split(&rules->mesh, axis) && !sf_is_banned(fixed, preference->value, share) &&
            pin_fits_value(rules, preference->value, axis, share, NULL);
 }
 
@@ -143,11 +154,11 @@ static outcome preference_axis(maker *m, int number, sf_value value)
     sf_preference new_preference = {value, number};
     bool can = false, granted = false, fit = false;
     sf_share share = share_of(rules, number, value);
+    snprintf(m->why, sizeof m->why, "the mesh has no axis that splits tensors");
     for (int a = 0; a < rules->mesh.naxes; a++) {
-        if (pin_fits_value(rules, value, a, share, m->why))
-            fit = true;
-        else
+        if (!can_split(&rules->mesh, a) || !pin_fits_value(rules, value, a, share, m->why))
             continue;
+        fit = true;
         if (rules->axes[a].pin[value] < 0)
             can = can || can_grant(rules, &new_preference, a);
         else if (rules->axes[a].shares[value].dim == share.dim)
@@ -304,10 +315,11 @@ sf_status sf_rules_new(const sf_graph *graph, const sf_names *names, const sf_me
 /* Wishes ----------------------------------------------------------------------------------------- */
 
 /* Whether an axis, but for one, splits along one of the dimensions. */
-static bool has_split(const sf_layout *layout, uint32_t dims, int but)
+static bool has_split(const sf_mesh *mesh, const sf_layout *layout, uint32_t dims, int but)
 {
-    for (int a = 0; a < SF_MAX_AXES; a++)
-        if (a != but && layout->axes[a].kind == SF_SPLIT && (dims >> layout->axes[a].dim & 1))
+    for (int a = 0; a < mesh->naxes; a++)
+        if (a != but && can_split(mesh, a) && layout->axes[a].kind == SF_SPLIT &&
+            (dims >> layout->axes[a].dim & 1))
             return true;
     return false;
 }
@@ -324,7 +336,7 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
             bit_of_pin(rules, rules->preferences[w].pin, rules->preferences[w].value);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_value value = graph->top->arguments[i];
-        granted[value] = has_split(&plan->arguments[i], wished[value], but);
+        granted[value] = has_split(&rules->mesh, &plan->arguments[i], wished[value], but);
     }
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = graph->nodes[graph->top->nodes[i]];
@@ -333,7 +345,8 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
                 t < node->noperands ? node->operands[t] : node->result + (t - node->noperands);
             if (wished[value] && graph->values[value].node != SF_NONE)
                 granted[value] =
-                    granted[value] || has_split(&plan->nodes[node->id][t], wished[value], but);
+                    granted[value] ||
+                    has_split(&rules->mesh, &plan->nodes[node->id][t], wished[value], but);
         }
     }
     return granted;

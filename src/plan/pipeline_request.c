@@ -177,7 +177,7 @@ static sf_status find_groups(const char *name, sf_schedule_kind kind, uint32_t n
 {
     uint32_t shared = sf_schedule_get(kind.name)->shared;
     nstages -= nstages > shared ? shared : 0;
-    for (uint32_t groups = 1; groups <= nstages && groups <= SF_MOST_GROUPS; groups++)
+    for (uint32_t groups = 2; groups <= nstages && groups <= SF_MOST_GROUPS; groups++)
         if (sf_schedule_stages(kind, groups) == nstages) {
             *out = groups;
             return SF_OK;

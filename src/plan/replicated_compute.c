@@ -15,8 +15,7 @@ static bool is_plain_update(const sf_node *node)
 
 bool sf_plan_idles(const sf_graph *graph, const sf_plan *plan, int axis)
 {
-    const char *name = plan->mesh.axes[axis].name;
-    if (strncmp(name, SF_UNUSED_AXIS, strlen(SF_UNUSED_AXIS)) != 0)
+    if (!sf_axis_is_unused(&plan->mesh.axes[axis]))
         return false;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (plan->arguments[i].axes[axis].kind != SF_REPLICATED)

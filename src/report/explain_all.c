@@ -97,7 +97,6 @@ static void put_bound(const sf_explanation *e, sf_buf *out)
 static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
 {
     const sf_price *price = &e->simulated->price;
-    const sf_prediction *predicted = prediction_of(e);
     sf_heading(out, style, "time of a step");
     sf_buf_printf(out, "  compute  %s\n", sf_text_seconds(price->compute).at);
     sf_buf_printf(out, "  repeated %.1f %% of that\n",
@@ -105,8 +104,7 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
     sf_buf_printf(out, "  exposed  %s of communication\n", sf_text_seconds(price->exposed).at);
     sf_buf_printf(out, "  hidden   %s, beside compute\n", sf_text_seconds(price->hidden).at);
     sf_buf_printf(out, "  in all   %s\n", sf_text_seconds(price->seconds).at);
-    if (predicted)
-        put_bound(e, out);
+    put_bound(e, out);
 }
 
 static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
@@ -222,15 +220,13 @@ static double gap_of(double seconds, double bound)
 
 static void put_last_line(const sf_explanation *e, sf_buf *out)
 {
-    const sf_prediction *predicted = prediction_of(e);
     sf_buf_printf(out, "\nstep %s, memory %s, communication %s",
                   sf_text_seconds(e->simulated->price.seconds).at,
                   sf_text_bytes((double)e->simulated->price.memory).at,
                   sf_text_bytes(e->simulated->price.traffic).at);
-    if (predicted)
-        sf_buf_printf(out, ", gap %.1f %%",
-                      100 * gap_of(e->simulated->price.seconds, e->bound.seconds));
-    if (predicted && !e->plan->pipeline && has_unstaged_bound(e))
+    sf_buf_printf(out, ", gap %.1f %%",
+                  100 * gap_of(e->simulated->price.seconds, e->bound.seconds));
+    if (!e->plan->pipeline && has_unstaged_bound(e))
         sf_buf_printf(out, ", %.1f %% without stages",
                       100 * gap_of(e->simulated->price.seconds, e->bound.unstaged));
     sf_buf_putc(out, '\n');
@@ -272,12 +268,10 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
 static void put_json_prediction(const sf_explanation *e, sf_json_writer *json)
 {
     const sf_prediction *predicted = prediction_of(e);
-    sf_json_add_double(json, "bound", e->bound.seconds);
     sf_json_add_double(json, "unstaged_bound", e->bound.unstaged);
     sf_json_add_string(json, "nodes", predicted->nodes);
     sf_unused_devices_put(predicted, json);
     sf_json_add_double(json, "margin", predicted->margin);
-    sf_json_add_double(json, "gap", gap_of(predicted->seconds, e->bound.seconds));
     sf_json_add_int(json, "lowered_memory", predicted->memory);
     sf_json_add_int(json, "memory_limit", predicted->limit);
     sf_json_key(json, "alternatives");
@@ -321,6 +315,8 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_memory_json(&e->simulated->price, &json);
     put_json_collectives(e, &json);
     sf_messages_json(e->plan, messages_of(e), &json);
+    sf_json_add_double(&json, "bound", e->bound.seconds);
+    sf_json_add_double(&json, "gap", gap_of(e->simulated->price.seconds, e->bound.seconds));
     if (prediction_of(e))
         put_json_prediction(e, &json);
     sf_json_end_object(&json);

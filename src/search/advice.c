@@ -1,12 +1,14 @@
 #include "search/advice.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/units.h"
 #include "local/rank.h"
+#include "search/fit.h"
 
 /* How many times the devices are thought of. */
 enum { MOST_TIMES = 64 };
@@ -54,18 +56,23 @@ static bool grow_cluster(const sf_cluster *cluster, int times, sf_arena *arena, 
     return sf_cluster_finish(out, SF_NOWHERE, NULL) == SF_OK;
 }
 
-/* The first finalist that fits when it is lowered, or NULL, and what it takes. */
-static const sf_candidate *find_fitting(const advisor *a, const sf_cluster *cluster,
+/* The first finalist that fits, with micro-batches and recompute as they are asked for, or NULL, and what it takes. */
+static const sf_candidate *find_fitting(const advisor *a, const sf_search_options *options,
                                         const sf_found_plans *found, int64_t *bytes)
 {
+    sf_fit_known known = {.worth = HUGE_VAL};
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *c = &found->candidates[i];
+        sf_group_runs runs = {0};
         sf_price price;
         sf_costs *costs;
         if (!c->at.plan ||
-            sf_mesh_costs(cluster, &c->at.plan->mesh, a->arena, NULL, &costs) != SF_OK ||
-            sf_price_plan(a->misfit->graph, c->at.plan, a->misfit->options->target, costs, NULL,
-                          NULL, NULL, &price) != SF_OK)
+            sf_mesh_costs(options->cluster, &c->at.plan->mesh, a->arena, NULL, &costs) != SF_OK)
+            continue;
+        sf_status status = sf_fit_in_time(a->misfit->graph, options, costs, &known, c->at.plan,
+                                          NULL, &price, &runs);
+        sf_group_runs_free(&runs);
+        if (status != SF_OK)
             continue;
         *bytes = price.memory;
         if (sf_rank_fits(*bytes, a->misfit->options->memory))
@@ -86,7 +93,7 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
     options.level = 2;
     options.deadline = 1e-9; /* long past */
     if (sf_search_plans(a->misfit->graph, &options, NULL, &found) == SF_OK)
-        fitting = find_fitting(a, cluster, &found, &bytes);
+        fitting = find_fitting(a, &options, &found, &bytes);
     if (fitting)
         add_remedy(
             a, (sf_remedy){.kind = SF_MORE_DEVICES,
@@ -192,8 +199,8 @@ static void say_remedy(const sf_advice *advice, const sf_remedy *r, sf_buf *out)
     sf_text memory = sf_text_bytes((double)r->memory);
     switch (r->kind) {
     case SF_MORE_DEVICES:
-        sf_buf_printf(out, "on %d devices (%s on %s takes %s)", r->devices, r->name, r->mesh,
-                      memory.at);
+        sf_buf_printf(out, "on %d devices (%s on %s takes %s), perhaps on fewer", r->devices,
+                      r->name, r->mesh, memory.at);
         return;
     case SF_SMALLER_BATCH:
         sf_buf_printf(out, "with a batch of %" PRId64 " instead of %" PRId64, r->batch,

@@ -25,14 +25,32 @@ static bool is_better_row(const sf_candidate *a, const sf_candidate *b)
            b->handicap * price_of_candidate(b)->seconds;
 }
 
+/* Axes of one rank and a second unused axis say nothing: "unused=4", "unused=4,model=1" and "unused=2,unused2=2" are one mesh. */
+static const char *essence_of(const char *text, sf_arena *arena)
+{
+    sf_mesh mesh, out = {.naxes = 1, .axes = {{SF_UNUSED_AXIS, 1}}};
+    sf_buf written = {0};
+    if (sf_mesh_parse(sf_str_of(text), arena, NULL, &mesh) != SF_OK)
+        return text;
+    for (int a = 0; a < mesh.naxes; a++)
+        if (sf_axis_is_unused(&mesh.axes[a]))
+            out.axes[0].size *= mesh.axes[a].size;
+        else if (mesh.axes[a].size > 1 && out.naxes < SF_MAX_AXES)
+            out.axes[out.naxes++] = mesh.axes[a];
+    sf_mesh_print(&out, &written);
+    const char *kept = sf_arena_string(arena, written.text, written.length);
+    sf_buf_free(&written);
+    return kept;
+}
+
 /* Whether another candidate of the same name on the same mesh is better: searches that start differently end on
  * one mesh. */
-static bool is_outdone(const sf_found_plans *found, size_t at)
+static bool is_outdone(const sf_found_plans *found, const char *const *meshes, size_t at)
 {
     const sf_candidate *c = &found->candidates[at];
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *other = &found->candidates[i];
-        if (i == at || strcmp(other->name, c->name) != 0 || strcmp(other->mesh, c->mesh) != 0)
+        if (i == at || strcmp(other->name, c->name) != 0 || strcmp(meshes[i], meshes[at]) != 0)
             continue;
         if (is_better_row(other, c) || (i < at && !is_better_row(c, other)))
             return true;
@@ -65,10 +83,14 @@ static void sort_rows(sf_prediction *predicted)
 
 void sf_table_list(const sf_found_plans *found, sf_plan *plan, sf_prediction *out)
 {
+    sf_arena arena = {0};
+    const char **meshes = SF_ARRAY(&arena, found->count, const char *);
+    for (size_t i = 0; i < found->count; i++)
+        meshes[i] = essence_of(found->candidates[i].mesh, &arena);
     out->alternatives = SF_ARRAY(&plan->arena, found->count, sf_alternative);
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *c = &found->candidates[i];
-        if (!is_outdone(found, i))
+        if (!is_outdone(found, meshes, i))
             out->alternatives[out->nalternatives++] =
                 (sf_alternative){.name = keep_text(plan, c->name),
                                  .mesh = keep_text(plan, c->mesh),
@@ -77,6 +99,7 @@ void sf_table_list(const sf_found_plans *found, sf_plan *plan, sf_prediction *ou
                                  .fits = c->at.fits,
                                  .lowered = c->is_lowered};
     }
+    sf_arena_free(&arena);
     sort_rows(out);
 }
 

@@ -185,9 +185,9 @@ static void try_part(parting *p, part *at)
     double known = p->plan ? p->plan->predicted->seconds : HUGE_VAL;
     options.cluster = at->cluster;
     options.efforts = p->efforts;
-    options.only_stages = at->is_transposed || at->alike >= known;
-    if (!options.limited)
-        options.memory = least_memory(at->cluster);
+    options.only_stages = options.only_stages || at->is_transposed || at->alike >= known;
+    int64_t least = least_memory(at->cluster);
+    options.memory = options.limited && options.memory < least ? options.memory : least;
     if (p->plan)
         options.worth = p->plan->predicted->seconds;
     at->is_tried = true;

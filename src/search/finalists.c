@@ -512,15 +512,30 @@ static sf_status search_in_stages(choosing *k, bool only)
     return SF_OK;
 }
 
+/* The pipeline that is asked for: "in 4 stages", "in stages by zb-v". */
+static const char *say_stages(const sf_search_options *o, sf_buf *out)
+{
+    sf_buf_puts(out, "in ");
+    if (o->stages > 1)
+        sf_buf_printf(out, "%d ", o->stages);
+    sf_buf_puts(out, "stages");
+    if (o->schedule)
+        sf_buf_printf(out, " by schedule %s", o->schedule);
+    return out->text;
+}
+
 /* What was asked for beside stages, and does not go with them. */
 static sf_status refuse_stages(const choosing *k)
 {
     const sf_search_options *o = k->options;
+    sf_buf asked = {0};
     const char *why = o->cluster->ndevices < 2
                           ? "the cluster has one device"
                           : "the first axis of the mesh that is given is not called pipe";
-    return sf_fail(k->diag, SF_EUSAGE, SF_NOWHERE, "no plan in %d stages is searched for: %s",
-                   o->stages, why);
+    sf_fail(k->diag, SF_EUSAGE, SF_NOWHERE, "no plan %s is searched for: %s", say_stages(o, &asked),
+            why);
+    sf_buf_free(&asked);
+    return SF_EUSAGE;
 }
 
 /* The numbers of stages that the schedule runs on groups of equally many devices; whether that which is asked for is one. */
@@ -542,22 +557,22 @@ static bool list_stages(const sf_search_options *o, sf_buf *out)
 
 static sf_status fail_stages(const choosing *k)
 {
-    sf_buf list = {0};
-    bool is_one = list_stages(k->options, &list);
-    if (!is_one)
+    const sf_search_options *o = k->options;
+    sf_buf list = {0}, asked = {0};
+    say_stages(o, &asked);
+    if (o->stages > 1 && !list_stages(o, &list))
         sf_fail(k->diag, SF_EMISMATCH, SF_NOWHERE,
                 "no plan in %d stages was found: on pipeline ranks that divide %d devices evenly, "
                 "schedule %s runs %s",
-                k->options->stages, k->options->cluster->ndevices, k->options->schedule, list.text);
+                o->stages, o->cluster->ndevices, o->schedule, list.text);
+    else
+        sf_fail(k->diag, SF_EMISMATCH, SF_NOWHERE,
+                "no plan %s was found: as many groups as divide %d devices evenly run them, and a "
+                "rank has to fit in %s",
+                asked.text, o->cluster->ndevices, sf_text_bytes((double)o->memory).at);
     sf_buf_free(&list);
-    if (!is_one)
-        return SF_EMISMATCH;
-    return sf_fail(
-        k->diag, SF_EMISMATCH, SF_NOWHERE,
-        "no plan in %d stages was found: as many groups as divide %d devices evenly run them, and "
-        "a rank has to fit in %s",
-        k->options->stages, k->options->cluster->ndevices,
-        sf_text_bytes((double)k->options->memory).at);
+    sf_buf_free(&asked);
+    return SF_EMISMATCH;
 }
 
 /* A row that was found to be faster than the answer is the answer. */

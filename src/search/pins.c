@@ -100,12 +100,24 @@ static sf_meshes name_meshes(search *s, int naxes, int most)
     return sf_meshes_named(&meshes, s->nnames, s->names, &s->arena);
 }
 
+/* Whether a pin wants a split along an axis of one rank, beside which others are unused: of a mesh that the user did not ask for. */
+static bool has_empty_split(const search *s, const sf_mesh *mesh)
+{
+    bool has = false;
+    for (int p = 0; p < s->ground.npins && !s->options->mesh && sf_mesh_size(mesh) > 1; p++) {
+        int axis = sf_mesh_axis(mesh, sf_pin_axis_name(s->ground.pins[p]));
+        has = has || (axis >= 0 && mesh->axes[axis].size == 1 && sf_pin_splits(s->ground.pins[p]));
+    }
+    return has;
+}
+
 /* Leaves out those on which the pins cannot hold. */
 static void drop_impossible(const search *s, sf_meshes *meshes)
 {
     int kept = 0;
     for (int i = 0; i < meshes->count; i++)
-        if (search_check_pins(s, &meshes->at[i], NULL) == SF_OK)
+        if (!has_empty_split(s, &meshes->at[i]) &&
+            search_check_pins(s, &meshes->at[i], NULL) == SF_OK)
             meshes->at[kept++] = meshes->at[i];
     meshes->count = kept;
 }

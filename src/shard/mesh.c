@@ -73,6 +73,11 @@ void sf_mesh_print(const sf_mesh *mesh, sf_buf *out)
         sf_buf_printf(out, "%s%s=%d", a ? "," : "", mesh->axes[a].name, mesh->axes[a].size);
 }
 
+bool sf_axis_is_unused(const sf_axis *axis)
+{
+    return strncmp(axis->name, SF_UNUSED_AXIS, strlen(SF_UNUSED_AXIS)) == 0;
+}
+
 int sf_mesh_axis(const sf_mesh *mesh, sf_str name)
 {
     for (int a = 0; a < mesh->naxes; a++)

@@ -43,6 +43,9 @@ void sf_mesh_print(const sf_mesh *mesh, sf_buf *out);
 void sf_mesh_put_json(const sf_mesh *mesh, sf_json_writer *json);
 sf_status sf_mesh_get_json(const sf_json *json, sf_arena *arena, sf_diag *diag, sf_mesh *out);
 
+/* Whether it has such a name. */
+bool sf_axis_is_unused(const sf_axis *axis);
+
 /* The axis of that name, or -1. */
 int sf_mesh_axis(const sf_mesh *mesh, sf_str name);
 

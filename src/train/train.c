@@ -13,6 +13,7 @@
 #include "base/output.h"
 #include "base/work_queue.h"
 #include "run/comm/rank_agreement.h"
+#include "train/lookup_ids.h"
 #include "train/timeline.h"
 
 static sf_train_progress progress_of(const sf_training *run, double seconds)
@@ -126,19 +127,6 @@ static sf_status save_state(sf_training *run)
     return log_saved(run, path);
 }
 
-/* A loss that is no number stays none: saving would only replace good checkpoints by bad ones. */
-static sf_status check_loss(const sf_training *run)
-{
-    if (run->training_run.loss == SF_NONE || isfinite(run->report.loss) || run->options.ignore_nan)
-        return SF_OK;
-    sf_fail(run->diag, SF_EMISMATCH, SF_NOWHERE, "the loss of step %" PRId64 " is %s",
-            run->training_run.info.step, isnan(run->report.loss) ? "not a number" : "infinite");
-    sf_hint(run->diag,
-            "a smaller learning rate or another option init may help; option ignore_nan goes "
-            "on regardless");
-    return SF_EMISMATCH;
-}
-
 static sf_status draw_inputs(sf_training *run, int64_t step, sf_diag *diag)
 {
     sf_tensor *inputs = run->training_run.rank_state.inputs;
@@ -186,6 +174,44 @@ static sf_filling *filling_of(sf_training *run)
     f->job = (sf_lane_job){.work = draw_beside, .context = f, .done = true};
     sf_mem_undo(f, end_filling);
     return run->filling = f;
+}
+
+/* Whether the last batch has an id that is no row of the table in which the step looks it up. The batch is drawn again. */
+static bool find_lost_id(sf_training *run, sf_lookup_id *out)
+{
+    const sf_block *top = run->graph->top;
+    sf_arena arena = {0};
+    sf_tensor *batch = SF_ARRAY(&arena, top->narguments, sf_tensor);
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        batch[i].type = sf_argument_type(run->graph, i);
+        if (run->wanted[i])
+            batch[i].data = sf_arena_alloc(&arena, (size_t)sf_type_bytes(batch[i].type));
+    }
+    if (run->filling && run->filling->lanes)
+        sf_lanes_wait(run->filling->lanes, &run->filling->job);
+    bool found = sf_data_batch(&run->data, run->training_run.info.step - 1, batch, NULL) == SF_OK &&
+                 sf_find_lookup_id(run->graph, batch, out);
+    sf_arena_free(&arena);
+    return found;
+}
+
+/* A loss that is no number stays none: saving would only replace good checkpoints by bad ones. */
+static sf_status check_loss(sf_training *run)
+{
+    sf_lookup_id lost;
+    if (run->training_run.loss == SF_NONE || isfinite(run->report.loss) || run->options.ignore_nan)
+        return SF_OK;
+    sf_fail(run->diag, SF_EMISMATCH, SF_NOWHERE, "the loss of step %" PRId64 " is %s",
+            run->training_run.info.step, isnan(run->report.loss) ? "not a number" : "infinite");
+    if (find_lost_id(run, &lost))
+        sf_hint(run->diag,
+                "%s has the id %" PRId64 " in this batch, and the table in which the step looks "
+                "it up has %" PRId64 " rows: ids are out of range",
+                run->training_run.rank_state.names[lost.argument], lost.id, lost.rows);
+    else
+        sf_hint(run->diag, "a smaller learning rate or another option init may help; option "
+                           "ignore_nan goes on regardless");
+    return SF_EMISMATCH;
 }
 
 /* Begins with those of the next step, while this one goes on. What fails is tried again when its turn comes, and said then. */

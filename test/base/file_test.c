@@ -282,6 +282,17 @@ static void check_round_trip(compressor *compress)
     }
 }
 
+/* What is packed twice is said to be. */
+static void check_twice(compressor *compress)
+{
+    char *text = make_text(700), once[3000], twice[4000];
+    size_t size = compress(text, 700, once, sizeof once);
+    put(in_directory("twice"), twice, compress(once, size, twice, sizeof twice));
+    check_fails(in_directory("twice"), SF_EINPUT,
+                "is packed twice, with gzip or xz: unpack it once");
+    free(text);
+}
+
 /* Cut off at every length, and with every byte changed: an error or the right text, no leak. */
 static void check_damage(compressor *compress, const char *format, size_t magic)
 {
@@ -412,6 +423,7 @@ static void test_gzip(void **state)
 {
     (void)state;
     check_round_trip(gzip);
+    check_twice(gzip);
     check_damage(gzip, "gzip", 2);
     check_bomb(gzip);
     check_ratio(gzip);
@@ -434,6 +446,7 @@ static void test_xz(void **state)
 {
     (void)state;
     check_round_trip(xz);
+    check_twice(xz);
     check_damage(xz, "xz", 6);
     check_bomb(xz);
     check_ratio(xz);

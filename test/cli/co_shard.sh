@@ -31,6 +31,13 @@ gpt-scan-micro -n,2 2 2 --stages 2
 gpt-bf16-micro -r,megatron,-n,4 4 2 --stages 2
 ROWS
 
+# An item that has nothing left to it is refused, and not for what its scope has.
+for items in 2@layer_0,4@layer_0 2,4@layer_0; do
+    expect 2 pin "$gpt" -r dp -n 2 --co-shard $items
+    warns "the items before 4@layer_0 decide about all that it matches"
+done
+expect 0 pin "$gpt" -r dp -n 2 --co-shard 2@layer_0/attn,4@layer_0
+
 # A plan says what it does, and is the same when it is read.
 expect 0 pin "$gpt" -r dp -n 4 --stages 2 --micro-batches 2 --co-shard 4@layer_0,sequence:2@layer_1 -o plan.json
 says "4, of what megatron splits in layer_0; 2, of what sequence splits in layer_1, one after another in each rank"

@@ -81,4 +81,33 @@ expect 0 plan "$newton" -c 1x2xCPU --assume-trip-count 1000 -o "$work/plan.json"
 silent err
 below "$(awk -v a="$(flops)" 'BEGIN { print 1.5 * a }')" "$(flops --assume-trip-count 1000)"
 
+# One constant that a branch returns twice: another branch has a shard in one place and a whole tensor in the other.
+cat >"$work/case.mlir" <<'END'
+#w = loc("w")
+#x = loc("x")
+func.func public @main(%w: tensor<8x8xf32> loc(#w), %x: tensor<8x8xf32> loc(#x)) -> (tensor<f32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %corner = stablehlo.slice %x [0:1, 0:1] : (tensor<8x8xf32>) -> tensor<1x1xf32>
+  %number = stablehlo.reshape %corner : (tensor<1x1xf32>) -> tensor<f32>
+  %above = stablehlo.compare GT, %number, %zero, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %branch = stablehlo.convert %above : (tensor<i1>) -> tensor<i32>
+  %y:3 = "stablehlo.case"(%branch) ({
+    %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %s = stablehlo.reduce(%p init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
+    %z = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<8x8xf32>
+    stablehlo.return %s, %z, %z : tensor<f32>, tensor<8x8xf32>, tensor<8x8xf32>
+  }, {
+    %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %t = stablehlo.tanh %p : tensor<8x8xf32>
+    %s = stablehlo.reduce(%t init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
+    stablehlo.return %s, %t, %w : tensor<f32>, tensor<8x8xf32>, tensor<8x8xf32>
+  }) : (tensor<i32>) -> (tensor<f32>, tensor<8x8xf32>, tensor<8x8xf32>)
+  return %y#0, %y#1, %y#2 : tensor<f32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+END
+expect 0 pin "$work/case.mlir" --mesh data=2 --pin 'x=S(0)@data' -o "$work/case.json"
+grep -qF '"case", ["[R]", "[S(0)]", "[R]"], ["[P(+)]", "[S(0)]", "[R]"]' "$work/case.json" ||
+    fail "a choice that shares a constant is not split"
+expect 0 verify --plan "$work/case.json" --steps 1
+
 [ "$failures" -eq 0 ]

@@ -37,6 +37,28 @@ expect 2 plan "$step" -c 1x2xV100+1x2xA100 --reserve 2G
 warns "differ in memory"
 expect 2 plan "$step" -c 1x4xV100 --reserve 2G --memory 4G
 
+# A limit above what devices leave to a rank is none, and said so by every command that takes one.
+expect 0 plan "$step" -c 1x2xV100 --recipes --memory 31G --passes none --json
+warns "the memory limit of 31.0 GiB exceeds what a device of the cluster leaves to a rank, 29.8 GiB"
+[ "$(number memory_limit)" -eq $((119 * 2 ** 28)) ] || fail "the limit is $(number memory_limit)"
+expect 0 pin "$step" -r zero3 -c 1x2xV100 --passes fsdp --memory 31G -o "$work/above.json"
+warns "29.8 GiB, which is used instead"
+expect 0 sim "$work/above.json" -c 1x2xV100 --passes fsdp,prefetch --memory 31G
+warns "29.8 GiB, which is used instead"
+expect 0 sim "$work/above.json" -c 1x2xV100 --passes fsdp,prefetch --memory 29G
+warns_not "exceeds"
+
+# Ranks that the cluster has no devices for, or too many of them, are refused before a plan is written.
+expect 2 pin "$step" -r dp -n 4 -c 1x2xV100 -o "$work/more.json"
+warns "the plan is for 4 ranks, the cluster has 2"
+[ ! -e "$work/more.json" ] || fail "a plan was written that no command simulates"
+
+# The bound is of the cluster, whoever made the plan.
+expect 0 pin "$step" -r dp -n 2 -o "$work/hand2.json"
+expect 0 explain "$work/hand2.json" -c 1x2xV100 --json
+awk -v s="$(number seconds)" -v b="$(number bound)" -v g="$(number gap)" 'BEGIN { d = (s - b) / s - g; exit !(b > 0 && d * d < 1e-12) }' ||
+    fail "the bound of a pinned plan is '$(number bound)', its gap '$(number gap)'"
+
 # The same plan from one thread and from several; test/search/search_test.c asks the same.
 if nightly; then
     expect 0 plan "$step" -c 1x4xV100 -t 1 -o "$work/one.json"
@@ -169,6 +191,8 @@ says_like "recipe +[a-z0-9]+$"
 cp "$work/compared" "$work/out"
 twice=$(sed -n '/^candidates considered/,/^$/s/^  \([^ ]*\) *\([^ ]*=[^ ]*\) .*/\1 \2/p' "$work/out" | tee "$work/rows" | sort | uniq -d)
 [ -z "$twice" ] || fail "two rows of $twice"
+[ "$(grep -cE '^search unused[0-9]*=[0-9]+(,unused[0-9]*=[0-9]+|,[a-z]+=1)*$' "$work/rows")" -le 1 ] ||
+    fail "several rows of a search that splits nothing"
 [ "$(wc -l <"$work/rows")" -ge 10 ] || fail "few rows"
 expect 0 plan "$step" -c 1x4xV100 --seconds 0.001
 expect 0 plan "$step" -c 1x2xV100 -O2 --margin 2.5 --json

@@ -86,4 +86,13 @@ expect 0 train "$work/lost.mlir" --steps 1 --data synthetic --sidecar "$work/out
 expect 0 show "$work/lost.mlir" --sidecar "$work/outputs.json"
 silent err
 
+# A string as Python prints it, in one line; and a plan of a recipe that there is not.
+step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
+sed ':a;N;$!ba;s/\n/\\n/g' "$step" >"$work/repr.mlir"
+expect 1 show "$work/repr.mlir"
+warns "it is a string as Python's repr writes it"
+expect 0 pin "$step" -r dp -n 2 -o "$work/dp.json"
+sed 's/"recipe": "dp"/"recipe": "nosuch"/' "$work/dp.json" >"$work/nosuch.json"
+expect 0 sim "$work/nosuch.json" -c 1x2xCPU
+warns 'there is no recipe "nosuch"; the layouts of the plan count'
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

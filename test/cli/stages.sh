@@ -29,7 +29,25 @@ says_like "^  stages +2, by a table"
 expect 0 report table.json -c 1x2xCPU --json
 says "the table of the pipeline is for 2 micro-batches"
 
+# A schedule says that there are stages, also where plans without are faster.
+for schedule in gpipe 1f1b zb-v interleaved:2; do
+    expect 0 plan "$step" -c 1x4xV100 --schedule $schedule
+    says_like "^  stages +[0-9]+, by $schedule, on [24] pipeline ranks"
+done
+
 # What cannot be.
+expect 2 plan "$step" -c 1x1xV100 --schedule zb-v
+warns "no plan in stages by schedule zb-v is searched for: the cluster has one device"
+expect 2 plan "$step" -c 1x4xV100 --schedule zb-v --mesh data=4
+warns "the first axis of the mesh that is given is not called pipe"
+expect 1 plan "$step" -c 1x4xV100 --schedule zb-v -m 1K
+warns "no plan in stages by schedule zb-v was found"
+expect 1 plan "$step" -c 1x4xV100 --schedule zb-v --stages 3
+warns "no plan in 3 stages was found: on pipeline ranks that divide 4 devices evenly, schedule zb-v runs 4, 8"
+for schedule in zb-v interleaved:2; do
+    expect 2 pin "$step" --stages 2 --micro-batches 2 --schedule $schedule
+    warns "schedule $schedule does not run 2 stages: 2 pipeline ranks have 4"
+done
 expect 0 pin "$step" --stages 2
 expect 2 pin "$step" -r dp -n 2 --schedule 1f1b
 warns "say its --stages"

@@ -182,7 +182,11 @@ warns "and there are 4.00 KiB"
 # Token ids past the vocabulary do not crash; a loss that is no number stops the run.
 printf '%s' "$(seq 1 5000)" >"$work/big.txt"
 expect 0 "$step" --steps 2 --data "$work/big.txt" --ignore-nan
+expect 1 "$step" --steps 2 --data "$work/big.txt"
+warns "batch/ids has the id"
+warns "the step looks it up has 32 rows: ids are out of range"
 expect 1 "$step" --steps 3 "${tokens[@]}" --init '*=constant:1e38' --save "$work/nan" --save-every 1
+warns_not "out of range"
 warns "the loss of step"
 says "step 1/3"
 expect 0 "$step" --steps 3 --data synthetic:32

@@ -276,7 +276,7 @@ static void test_wrong_files(void **state)
         {"\"f32\": 1e9, ", "", "\"f32\" is missing"},
         {"\"f8\"", "\"f4\"", "flops has no \"f4\""},
         {"\"f8\": 4e9", "\"f8\": -4e9", "\"f8\" is a positive number"},
-        {"\"f8\": 4e9", "\"f8\": 1e31", "\"f8\" is a positive number"},
+        {"\"f8\": 4e9", "\"f8\": 1e31", "\"f8\" is a positive number of at most 1e+30"},
         {"\"f8\": 4e9", "\"f8\": \"x\"", "\"f8\" is a positive number"},
         {"\"product_share\": 0.5", "\"product_share\": 1.5", "of at most 1"},
         {"\"ramp\": 0", "\"ramp\": -1", "\"ramp\" is a non-negative number"},

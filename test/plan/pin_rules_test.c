@@ -65,6 +65,43 @@ static const struct row {
     {"2d", "data=2,model=2", {"mlp/up/kernel=R@data", "mlp/up/kernel=S(1)@model"}, -1},
 };
 
+/* Whether there are rules for the pin on the mesh. */
+static bool holds_on(const sf_graph *graph, const char *mesh_text, const char *text)
+{
+    sf_arena arena = {0};
+    sf_names names = sf_names_of(graph, &arena);
+    sf_mesh mesh;
+    sf_pin pin;
+    sf_rules rules;
+    assert_int_equal(sf_mesh_parse(sf_str_of(mesh_text), &arena, NULL, &mesh), SF_OK);
+    assert_int_equal(sf_pin_parse(text, &mesh, &arena, NULL, &pin), SF_OK);
+    bool holds = sf_rules_new(graph, &names, &mesh, 1, &pin, &arena, NULL, &rules) == SF_OK;
+    sf_arena_free(&arena);
+    return holds;
+}
+
+/* A split along any axis needs one whose ranks may have different parts. */
+static void test_no_axis(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mesh;
+        bool splits;
+    } meshes[] = {{"data=2", true},         {"unused=2,data=2", true},
+                  {"data=1,model=2", true}, {"unused=2,data=1", false},
+                  {"unused=2", false},      {"unused=2,unused2=2", false},
+                  {"pipe=2", false},        {"pipe=2,model=2", true},
+                  {"data=1", true} /* one rank has one layout */};
+    sf_graph *graph = test_step("gpt-micro");
+    for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++) {
+        assert_int_equal(holds_on(graph, meshes[m].mesh, "wte/embedding=S(-1)@*"),
+                         meshes[m].splits);
+        assert_true(holds_on(graph, meshes[m].mesh, "wte/embedding=R@*"));
+        assert_true(holds_on(graph, meshes[m].mesh, "wte/embedding=!S(1)@*"));
+    }
+    sf_graph_free(graph);
+}
+
 static void test_rows(void **state)
 {
     (void)state;
@@ -117,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_no_axis),
         cmocka_unit_test(test_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,26 @@ static void test_axes(void **state)
     sf_plan_free(plan);
 }
 
+/* Of a step that is fastest on one device: its axis has several ranks all the same, or the pin would split into one part. */
+static void test_parts(void **state)
+{
+    (void)state;
+    static const char *const pins[] = {"mlp/up/kernel=S(1)@*", "batch/ids=S(0)@*",
+                                       "mlp/up/kernel=S(1)@tp"};
+    for (size_t p = 0; p < sizeof pins / sizeof *pins; p++) {
+        sf_plan *plan = found(&ways[0], "1x2xV100", 0, (const char *[MOST_PINS]){pins[p]});
+        size_t count;
+        const sf_named **split = sf_names_match(
+            &names, p == 1 ? "/batch/ids" : "/params/*/mlp/up/kernel", &arena, &count);
+        for (size_t i = 0; i < count; i++) {
+            const sf_layout *layout = sf_plan_layout(plan, graph, split[i]->first);
+            const sf_type *type = sf_type_of(graph, split[i]->first);
+            assert_int_equal(sf_shard_bytes(type, layout, &plan->mesh), sf_type_bytes(type) / 2);
+        }
+        sf_plan_free(plan);
+    }
+}
+
 /* Exceptions come first. */
 static void test_exceptions(void **state)
 {
@@ -262,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_whole_or_split), cmocka_unit_test(test_forbidden),
         cmocka_unit_test(test_axes),           cmocka_unit_test(test_exceptions),
         cmocka_unit_test(test_threads),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, open_step, close_step);
 }

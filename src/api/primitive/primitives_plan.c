@@ -232,6 +232,9 @@ static sf_status search(void *context)
     sf_graph *made = NULL;
     sf_status status = merge(job, &m);
     if (status == SF_OK && sf_has_space(job->list)) {
+        if (job->search.cluster)
+            job->spec.memory =
+                sf_cluster_memory_limit(job->search.cluster, job->spec.memory, job->diag);
         status = sf_search_space(job->list, &job->spec, &job->search, job->diag, &job->plan);
     } else if (status == SF_OK) {
         const sf_graph *graph = graph_to_plan(job, &made);

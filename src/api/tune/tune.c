@@ -284,6 +284,9 @@ sf_status sf_tune(const sf_graph *graph, sf_tune_apply *apply, void *context,
                      {"threads", tuning.options.threads});
     if (!tuning.options.cluster && !tuning.options.by_run)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "tuning by simulation needs a cluster");
+    if (tuning.options.cluster)
+        tuning.options.memory =
+            sf_cluster_memory_limit(tuning.options.cluster, tuning.options.memory, diag);
     sf_status status = sf_guarded(tune_guarded, &tuning, diag);
     sf_log_close(&tuning.log);
     if (!tuning.returned) /* the guard has freed everything */

@@ -9,6 +9,8 @@
 typedef struct nested_value {
     uint32_t cut_by, partial_by; /* the seed that cut it, that made it a partial sum */
     sf_walk_cut cut;
+    bool
+        is_constant; /* it depends on no input: whoever reads it takes any part, so it carries no cut from one reader to another */
     uint32_t nuses;
     uint32_t maker;      /* nested_node, or SF_NONE */
     uint32_t first_use;  /* of nested_use, or SF_NONE */
@@ -125,8 +127,14 @@ static void add_nested_node(nesting *n, const sf_node *node)
     for (uint32_t o = 0; o < node->noperands; o++)
         if (is_nested_value(n, node->operands[o]))
             add_nested_use(n, node->operands[o], at, o);
-    for (uint32_t r = 0; r < node->nresults; r++)
+    bool is_constant = n->op->def->control != SF_CONTROL_LOOP && node->nregions == 0;
+    for (uint32_t o = 0; o < node->noperands; o++)
+        is_constant = is_constant && is_nested_value(n, node->operands[o]) &&
+                      value_at(n, node->operands[o])->is_constant;
+    for (uint32_t r = 0; r < node->nresults; r++) {
         value_at(n, node->result + r)->maker = at;
+        value_at(n, node->result + r)->is_constant = is_constant;
+    }
 }
 
 static void add_bond(nesting *n, uint32_t tie, sf_value value, bool is_result)
@@ -220,6 +228,8 @@ static void cut_value(nesting *n, sf_value value, sf_walk_cut cut)
     if (!is_nested_value(n, value))
         return;
     nested_value *v = value_at(n, value);
+    if (v->is_constant)
+        return;
     if (v->cut_by == n->seed) {
         n->is_undone = n->is_undone || !is_same_cut(v->cut, cut);
         return;
@@ -503,7 +513,7 @@ static void try_seed(nesting *n, const nested_tie *tie, int dim)
     for (uint32_t b = tie->first; b != SF_NONE; b = n->bonds[b].next_of_tie)
         cut_value(n, n->bonds[b].value, (sf_walk_cut){dim, size});
     spread_cuts(n);
-    if ((n->may_undo || !n->is_undone) && n->size > 1)
+    if (n->count > 0 && (n->may_undo || !n->is_undone) && n->size > 1)
         record_factor(n);
 }
 

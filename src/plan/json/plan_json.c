@@ -12,6 +12,7 @@
 #include "plan/json/pipeline_json.h"
 #include "plan/json/prediction_json.h"
 #include "plan/pin.h"
+#include "plan/recipe/recipe.h"
 #include "plan/recompute_clone.h"
 
 enum { PLAN_VERSION = 3 };
@@ -324,6 +325,9 @@ static sf_status read_pins(reader *r, const sf_json *root)
     sf_str recipe;
     if (sf_json_string(sf_json_get(root, "recipe"), &recipe))
         r->plan->recipe = sf_arena_string(&r->plan->arena, recipe.at, recipe.length);
+    if (*r->plan->recipe && !sf_recipe_exists(r->plan->recipe))
+        sf_warn(r->diag, sf_json_loc(sf_json_get(root, "recipe"), r->text, r->file),
+                "there is no recipe \"%.100s\"; the layouts of the plan count", r->plan->recipe);
     r->plan->pins = SF_ARRAY(&r->plan->arena, count, sf_pin);
     for (size_t p = 0; p < count; p++) {
         sf_str text;
@@ -500,6 +504,14 @@ static sf_status read_kernels(reader *r, const sf_json *root)
     return SF_OK;
 }
 
+static bool has_scope(const sf_graph *graph, sf_str scope)
+{
+    bool has = false;
+    for (size_t i = 0; i < graph->nnodes && !has; i++)
+        has = sf_str_is(scope, graph->nodes[i]->scope->path);
+    return has;
+}
+
 static sf_status read_compiled(reader *r, const sf_json *root)
 {
     const sf_json *list = sf_json_get(root, "compiled");
@@ -513,6 +525,9 @@ static sf_status read_compiled(reader *r, const sf_json *root)
         sf_str scope;
         if (!sf_json_string(sf_json_item(list, i), &scope) || memchr(scope.at, '\n', scope.length))
             status = SF_JSON_FAIL(r, sf_json_item(list, i), "expected a scope");
+        if (status == SF_OK && !has_scope(r->graph, scope))
+            status = SF_JSON_FAIL(r, sf_json_item(list, i), "the step has no scope \"%.*s\"",
+                                  SF_STR_ARGS(scope));
         if (status == SF_OK && i > 0)
             sf_buf_putc(&lines, '\n');
         if (status == SF_OK)

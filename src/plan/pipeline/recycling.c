@@ -214,11 +214,6 @@ sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, const sf_stage_r
         return found == 1 ? sf_hint(diag, "1f1b is for one")
                           : sf_hint(diag, "take 3f1b:%" PRIu32, found);
     }
-    if (groups < 2)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "forward passes one after the other need no schedule on one pipeline "
-                       "rank: %" PRIu32 " stages are for two",
-                       2 * rounds);
     const uint32_t *of = find_of_nodes(&f, rounds);
     SF_TRY(cut_last(&f, rounds, request, of, diag, &stage));
     sf_labelled cut = sf_cut_by_labels(graph, label_nodes(&f, rounds, of, stage), arena);

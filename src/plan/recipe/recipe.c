@@ -404,6 +404,12 @@ static sf_status read_combination(const char *name, sf_diag *diag, combination *
     }
 }
 
+bool sf_recipe_exists(const char *names)
+{
+    combination m;
+    return read_combination(names, NULL, &m) == SF_OK;
+}
+
 /* Tries one mesh; k->why is the reason against it. */
 static bool try_recipe_mesh(applying *k, const combination *m, const sf_mesh *mesh)
 {

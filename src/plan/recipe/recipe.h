@@ -2,7 +2,7 @@
  *
  *     dp        the batch over axis data
  *     zero1     dp, and sharded optimizer state
- *     zero2     zero1, and sharded gradients
+ *     zero2     zero1, and gradients sharded where they are made; all of these reduce them to shards
  *     zero3     zero2, and sharded parameters, gathered where they are used
  *     zero1-between  zero1, and parameters sharded between steps, gathered where they are used
  *     megatron  pairs of products over axis model: the first by columns, the second by rows
@@ -31,6 +31,9 @@ typedef struct sf_recipe {
 
 /* By number; NULL past the last. */
 const sf_recipe *sf_recipe_nth(int index);
+
+/* Whether the text is a recipe, or several joined by +. */
+bool sf_recipe_exists(const char *names);
 
 /* Of recipes joined by +, the first that shards optimizer state; NULL where none does, or there is no text. */
 const sf_recipe *sf_recipe_of_state(const char *names);

@@ -134,6 +134,7 @@ static const struct {
     {"", "\"step\"", "\"stop\"", "the plan has no \"step\""},
     {"\"order\"", ": \"", ": \"0", "the plan is for another text of this step"},
     {"", "\"mesh\"", "\"mash\"", "a plan has no \"mash\""},
+    {"", "\"mesh\"", "\"compiled\": [\"nosuch\"], \"mesh\"", "the step has no scope \"nosuch\""},
     {"\"mesh\"", "\"data\": 2", "\"data\": 0", "the plan has no mesh that can be used"},
     {"\"mesh\"", "\"data\": 2", "\"data\": \"x\"", "a mesh has a whole number for each axis"},
     {"\"mesh\"", "\"data\": 2", "\"data\": 3", "plan.json:"},

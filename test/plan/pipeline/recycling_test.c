@@ -85,7 +85,8 @@ static void test_what_are_no_rounds_is_refused(void **state)
     } table[] = {
         {"gpt-micro", "6", "3f1b", "the step has 1", SF_EMISMATCH},
         {"t5-micro", "6", "3f1b", "the step has 1", SF_EMISMATCH}, /* tied weights are not rounds */
-        {"evoformer-micro", "3", "3f1b", "6 stages are for two", SF_EUSAGE},
+        {"evoformer-micro", "3", "3f1b",
+         "schedule 3f1b does not run 3 stages: 2 pipeline ranks have 6", SF_EUSAGE},
         {"evoformer-micro", "4", "3f1b:2", "take 3f1b:3", SF_EMISMATCH},
         {"gpt-scan-micro", "6", "3f1b", "3 forward passes of the step", SF_EMISMATCH},
     };

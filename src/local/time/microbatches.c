@@ -83,7 +83,7 @@ static size_t want_reads(looping *o, const sf_node *view, uint32_t result, size_
     return depth;
 }
 
-/* Brings a version here, in the loop or outside, after the views behind it: chains of them are long. */
+/* Brings a version here, in the loop or outside, after the views that lead to it: chains of them are long. */
 static sf_status reach(looping *o, uint32_t version, bool in_body)
 {
     const sf_reshards *m = o->t->b->reshards;

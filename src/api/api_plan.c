@@ -149,11 +149,11 @@ struct checking {
     sf_diag *diag;
 };
 
-/* Groups of a pipeline do not wait for each other for ever. */
+/* The passes of the plan work, and, after them, pipeline ranks do not wait for each other for ever. */
 static sf_status check_ends(const struct checking *job)
 {
     sf_group_runs runs;
-    if (!job->plan->pipeline)
+    if (!job->plan->pipeline && !*job->plan->passes.list)
         return SF_OK;
     sf_status status =
         sf_group_runs_new(job->graph, job->plan, sf_engine_target(NULL), NULL, job->diag, &runs);

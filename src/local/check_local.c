@@ -546,10 +546,16 @@ static void list_in_order(collectives *list, const sf_graph *graph, const sf_blo
     }
 }
 
-static bool same_collective(const sf_local *a, const sf_node *x, const sf_local *b,
-                            const sf_node *y)
+static const char *what_of(const sf_node *node)
 {
-    bool same = x->def == y->def && x->nresults == y->nresults;
+    const sf_attr *what = node ? node->attrs[SF_COLLECTIVE_WHAT] : NULL;
+    return what ? what->text : "nothing";
+}
+
+bool sf_same_collective(const sf_local *a, const sf_node *x, const sf_local *b, const sf_node *y)
+{
+    bool same =
+        x->def == y->def && x->nresults == y->nresults && strcmp(what_of(x), what_of(y)) == 0;
     for (int slot = 0; same && slot < x->def->nattrs; slot++)
         same = slot == SF_COLLECTIVE_WHAT || (x->attrs[slot] ? x->attrs[slot]->integer : -1) ==
                                                  (y->attrs[slot] ? y->attrs[slot]->integer : -1);
@@ -559,12 +565,6 @@ static bool same_collective(const sf_local *a, const sf_node *x, const sf_local 
         same = s->dtype == t->dtype && s->count == t->count;
     }
     return same;
-}
-
-static const char *what_of(const sf_node *node)
-{
-    const sf_attr *what = node ? node->attrs[SF_COLLECTIVE_WHAT] : NULL;
-    return what ? what->text : "nothing";
 }
 
 static sf_status fail_to_match_pieces(const sf_local *a, const sf_node *x, const sf_local *b,
@@ -590,7 +590,7 @@ sf_status sf_check_match(const sf_local *a, const sf_local *b, sf_diag *diag)
     for (size_t i = 0; status == SF_OK && (i < of_a.count || i < of_b.count); i++) {
         const sf_node *x = i < of_a.count ? of_a.at[i] : NULL;
         const sf_node *y = i < of_b.count ? of_b.at[i] : NULL;
-        if (!x || !y || !same_collective(a, x, b, y))
+        if (!x || !y || !sf_same_collective(a, x, b, y))
             status = fail_to_match_pieces(a, x, b, y, (int64_t)i, diag);
     }
     sf_arena_free(&of_a.arena);

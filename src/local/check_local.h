@@ -22,6 +22,9 @@
 /* Checks one rank's local graph. SF_EMISMATCH where it is not its part of the step. */
 sf_status sf_check_local(const sf_local *local, sf_diag *diag);
 
+/* Whether they are one collective: of one kind, number, size and tensor. */
+bool sf_same_collective(const sf_local *a, const sf_node *x, const sf_local *b, const sf_node *y);
+
 /* Checks that two ranks come to the same collectives. */
 sf_status sf_check_match(const sf_local *a, const sf_local *b, sf_diag *diag);
 

@@ -20,10 +20,31 @@ sf_tensor_side sf_tensor_side_of(const sf_tensor *tensor, int dim)
     return side;
 }
 
+int64_t sf_copying_most(int64_t to, int64_t from, sf_line line)
+{
+    bool is_shift = line.scale == 1 && line.divisor == 1;
+    return is_shift && from < to ? from : to;
+}
+
+static void add_pair(sf_copy_list *list, int64_t to, int64_t from)
+{
+    list->to[list->count] = to;
+    list->from[list->count++] = from;
+}
+
 void sf_copying_along(sf_copying *move, int dim, sf_tensor_side to, sf_tensor_side from,
                       sf_line line)
 {
     sf_copy_list *list = &move->lists[dim];
+    bool from_source = sf_copying_most(to.size, from.size, line) < to.size;
+    for (int64_t i = 0; i < from.size && from_source; i++) {
+        int64_t target = sf_span_global(from.span, i) - line.shift;
+        int64_t local = target < 0 || target >= to.span.whole ? -1 : sf_span_local(to.span, target);
+        if (local >= 0)
+            add_pair(list, local * to.stride, i * from.stride);
+    }
+    if (from_source)
+        return;
     for (int64_t i = 0; i < to.size; i++) {
         int64_t scaled = sf_span_global(to.span, i) * line.scale + line.shift;
         int64_t source = scaled / line.divisor;
@@ -32,8 +53,7 @@ void sf_copying_along(sf_copying *move, int dim, sf_tensor_side to, sf_tensor_si
         int64_t local = sf_span_local(from.span, source);
         if (local < 0)
             continue;
-        list->to[list->count] = i * to.stride;
-        list->from[list->count++] = local * from.stride;
+        add_pair(list, i * to.stride, local * from.stride);
     }
 }
 

@@ -38,6 +38,9 @@ typedef struct sf_line {
     int64_t scale, shift, divisor;
 } sf_line;
 
+/* The most pairs that the line gives between sides of so many indices. */
+int64_t sf_copying_most(int64_t to, int64_t from, sf_line line);
+
 /* Adds the pairs of one dimension to list `dim`: every index of `to` whose source `from` holds. */
 void sf_copying_along(sf_copying *move, int dim, sf_tensor_side to, sf_tensor_side from,
                       sf_line line);

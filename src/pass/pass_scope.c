@@ -91,9 +91,11 @@ static bool writes_alone(const finding *f, const sf_inst *inst)
     return true;
 }
 
+/* One between pipeline ranks stays: those that it is shared with wait for it in other programs. */
 static bool is_gathering(const sf_inst *inst)
 {
-    return inst->kind == SF_INST_COMM && inst->exchange->kind == SF_ALL_GATHER;
+    return inst->kind == SF_INST_COMM && inst->exchange->kind == SF_ALL_GATHER &&
+           inst->exchange->groups == 0;
 }
 
 static void look_at(finding *f, uint32_t index, sf_gathers *out)

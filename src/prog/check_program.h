@@ -23,6 +23,10 @@
 /* SF_EMISMATCH, naming the instruction and its error. Bodies are checked, too. */
 sf_status sf_program_check(const sf_program *program, sf_diag *diag);
 
+/* Whether two ranks mean one collective by these: of one kind, set and monoid, on the same tensors. Passes number
+ * collectives anew: numbers are those of lowering. */
+bool sf_exchange_matches(const sf_inst *a, const sf_inst *b);
+
 /* Whether two ranks of a mesh come to the same collectives in the same order, with the same parts: otherwise they
  * would wait for each other. SF_EMISMATCH, naming the first that differs. */
 sf_status sf_program_match(const sf_program *a, const sf_program *b, sf_diag *diag);

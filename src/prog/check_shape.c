@@ -258,14 +258,25 @@ static sf_status check_message(const sf_program *p, uint32_t index, sf_diag *dia
     return SF_OK;
 }
 
+/* Its axes are those of the mesh, and its size that of a group along them, or of a set of pipeline ranks. */
+static bool is_of_mesh(const sf_program *p, const sf_exchange *x)
+{
+    if (p->mesh.naxes == 0 && x->size == 1) /* no mesh: a group of one, along whatever */
+        return true;
+    if (x->axes >> p->mesh.naxes != 0)
+        return false;
+    int size = sf_group_size(&p->mesh, x->axes);
+    if (x->groups == 0)
+        return x->size == size;
+    return x->size == __builtin_popcountll(x->groups) && (size >= 64 || x->groups >> size == 0);
+}
+
 static sf_status check_exchange(const sf_program *p, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &p->insts[index];
     const sf_exchange *x = inst->exchange;
     const sf_stream *stream = &p->streams[inst->stream];
-    bool alone = p->mesh.naxes == 0 && x->size == 1; /* no mesh: a group of one, along whatever */
-    bool of_mesh = x->axes >> p->mesh.naxes == 0 && sf_group_size(&p->mesh, x->axes) == x->size;
-    if ((unsigned)x->kind >= SF_COLLECTIVE_COUNT || (!alone && !of_mesh))
+    if ((unsigned)x->kind >= SF_COLLECTIVE_COUNT || !is_of_mesh(p, x))
         return sf_inst_fail(p, index, diag, "is along no axes of the mesh");
     if (stream->kind != SF_STREAM_COMM || stream->axes != x->axes)
         return sf_inst_fail(p, index, diag, "is on a stream of other axes");

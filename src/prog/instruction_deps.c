@@ -43,16 +43,17 @@ static void write_buffer(linking *l, uint32_t inst, uint32_t buffer)
     l->writer[buffer] = inst + 1;
 }
 
-static bool is_message(const sf_inst *inst)
+static bool is_between_groups(const sf_inst *inst)
 {
-    return inst->kind == SF_INST_COMM && sf_is_one_way(inst->exchange);
+    return inst->kind == SF_INST_COMM &&
+           (sf_is_one_way(inst->exchange) || inst->exchange->groups != 0);
 }
 
 sf_deps sf_deps_of(const sf_program *p, sf_arena *arena)
 {
     linking l = {.p = p, .arena = arena};
     sf_deps deps = {.first = SF_ARRAY(arena, p->ninsts + 1, uint32_t)};
-    uint32_t message = 0; /* the last, plus one */
+    uint32_t between = 0; /* the last exchange between pipeline ranks, plus one */
     l.writer = SF_ARRAY(&l.scratch, p->nbuffers, uint32_t);
     l.readers = SF_ARRAY(&l.scratch, p->nbuffers, reader *);
     l.mark = SF_ARRAY(&l.scratch, p->ninsts, uint32_t);
@@ -63,11 +64,11 @@ sf_deps sf_deps_of(const sf_program *p, sf_arena *arena)
             read_buffer(&l, i, inst->in[j].buffer);
         for (uint32_t j = 0; j < inst->nout; j++)
             write_buffer(&l, i, inst->out[j].buffer);
-        if (!is_message(inst))
+        if (!is_between_groups(inst))
             continue;
-        if (message > 0)
-            put_before(&l, i, message - 1);
-        message = i + 1;
+        if (between > 0)
+            put_before(&l, i, between - 1);
+        between = i + 1;
     }
     deps.first[p->ninsts] = (uint32_t)l.count;
     deps.before = l.list;

@@ -1,6 +1,7 @@
 /* Dependencies between instructions: two instructions of a list that touch one buffer, one of them
- * writing it, keep their order; so do messages, which arrive in the order in which they are sent.
- * Any order that keeps these dependencies computes the same. */
+ * writing it, keep their order; so do messages and collectives between pipeline ranks, to which the
+ * other ends, with programs of their own, come in this order. Any order that keeps these
+ * dependencies computes the same. */
 #ifndef SF_PROG_INSTRUCTION_DEPS_H
 #define SF_PROG_INSTRUCTION_DEPS_H
 

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "prog/check_program.h"
 
 /* The collectives of a program in order; those of bodies come where their instruction is. */
@@ -21,17 +23,20 @@ static void list_collectives(collectives *list, const sf_program *p)
 static bool same_parts(const sf_inst *a, const sf_inst *b)
 {
     bool same = a->nin == b->nin && a->nout == b->nout;
-    for (uint32_t i = 0; same && i < a->nin; i++)
-        same = a->in[i].dtype == b->in[i].dtype &&
+    for (uint32_t i = 0; same && i < a->nin; i++) {
+        sf_part_origin x = sf_exchange_part(a->exchange, i), y = sf_exchange_part(b->exchange, i);
+        same = x.number == y.number && x.part == y.part && a->in[i].dtype == b->in[i].dtype &&
                sf_view_count(&a->in[i]) == sf_view_count(&b->in[i]);
+    }
     return same;
 }
 
-static bool same_collective(const sf_inst *a, const sf_inst *b)
+bool sf_exchange_matches(const sf_inst *a, const sf_inst *b)
 {
     const sf_exchange *x = a->exchange, *y = b->exchange;
     return x->kind == y->kind && x->axes == y->axes && x->size == y->size &&
-           x->monoid == y->monoid && x->number == y->number && same_parts(a, b);
+           x->groups == y->groups && x->monoid == y->monoid && strcmp(x->what, y->what) == 0 &&
+           same_parts(a, b);
 }
 
 static const char *kind_of(const sf_inst *inst)
@@ -50,7 +55,7 @@ static sf_status match(const sf_program *a, const collectives *of_a, const sf_pr
     for (size_t i = 0; i < of_a->count || i < of_b->count; i++) {
         const sf_inst *x = i < of_a->count ? of_a->at[i] : NULL;
         const sf_inst *y = i < of_b->count ? of_b->at[i] : NULL;
-        if (!x || !y || !same_collective(x, y))
+        if (!x || !y || x->exchange->number != y->exchange->number || !sf_exchange_matches(x, y))
             return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
                            "program: collective %zu is %s of %s on rank %d, but %s of %s on rank "
                            "%d: they would wait for each other",

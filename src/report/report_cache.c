@@ -82,6 +82,7 @@ sf_status sf_cache_show(const sf_show_options *options, const sf_output *output,
 {
     struct job job = {.output = output, .diag = diag};
     SF_TRY(SF_TAKE(sf_show_options, options, &job.options, diag));
+    SF_TRY(sf_cache_check(diag));
     return sf_guarded(write_cache, &job, diag);
 }
 

@@ -17,7 +17,11 @@ const char *sf_script_push_text(lua_State *L, int at, size_t *length)
         if (!luaL_callmeta(L, at, "__tostring"))
             luaL_getmetafield(L, at, "__name");
     } else {
-        luaL_tolstring(L, at, NULL);
+        lua_Number number = type == LUA_TNUMBER ? lua_tonumber(L, at) : 0;
+        if (number != number) /* its sign differs between processors */
+            lua_pushliteral(L, "nan");
+        else
+            luaL_tolstring(L, at, NULL);
     }
     return lua_tolstring(L, -1, length);
 }

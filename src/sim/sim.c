@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "prog/check_program.h"
 #include "prog/fused_launch.h"
 #include "sim/instruction_work.h"
 #include "sim/links.h"
@@ -26,10 +27,17 @@ typedef struct gathering {
     double ready;    /* all that have come */
 } gathering;
 
+/* Two pipeline ranks that come together to different collectives. */
+typedef struct mismatch {
+    int group, other;
+    const sf_exchange *a, *b; /* NULL: there are none */
+} mismatch;
+
 /* All of them: those of one set of pipeline ranks are in order, among those of others. */
 typedef struct gatherings {
     gathering *at;
     size_t count, capacity;
+    mismatch fault;
 } gatherings;
 
 typedef struct walk {
@@ -132,6 +140,19 @@ static gathering *next_gathering(walk *w, uint64_t groups)
     return &all->at[all->count - 1];
 }
 
+/* Of the pipeline ranks that have come to a collective, two that mean another one by it. */
+static void compare_gathered(gatherings *all, const walk *walks, const gathering *g)
+{
+    int first = __builtin_ctzll(g->groups);
+    const sf_inst *a = &walks[first].p->insts[g->insts[first]];
+    for (uint64_t rest = g->groups; rest && !all->fault.a; rest &= rest - 1) {
+        int group = __builtin_ctzll(rest);
+        const sf_inst *b = &walks[group].p->insts[g->insts[group]];
+        if (!sf_exchange_matches(a, b))
+            all->fault = (mismatch){first, group, a->exchange, b->exchange};
+    }
+}
+
 /* It begins when the last has come, over the links of all. Those that have gone on by then have had theirs for something else
  * that came later, which does not count. */
 static void hold_gathering(walk *all, const gathering *g)
@@ -165,8 +186,10 @@ static void come_to_gathering(walk *w, uint32_t index)
     g->insts[w->group] = index;
     g->came |= UINT64_C(1) << w->group;
     g->ready = fmax(g->ready, ready_at(w, inst));
-    if (g->came == g->groups)
-        hold_gathering(w->all, g);
+    if (g->came != g->groups)
+        return;
+    compare_gathered(w->together, w->all, g);
+    hold_gathering(w->all, g);
 }
 
 static void send_transfer(walk *w, uint32_t index)
@@ -386,10 +409,17 @@ static walk *find_earliest(walk *walks, int count, double *next)
 /* In the order of time: a group that ran ahead would have had links before messages that were there earlier. */
 static sf_status run_groups(walk *walks, int count, sf_diag *diag)
 {
+    const mismatch *fault = &walks[0].together->fault;
     walk *first;
     double next;
-    while ((first = find_earliest(walks, count, &next)))
+    while (!fault->a && (first = find_earliest(walks, count, &next)))
         run_insts(first, next);
+    if (fault->a)
+        return sf_fail(diag, SF_EMISMATCH, SF_NOWHERE,
+                       "pipeline ranks that share a stage come to different collectives: rank %d "
+                       "to %s of %s, rank %d to %s of %s",
+                       fault->group, sf_exchange_name(fault->a), fault->a->what, fault->other,
+                       sf_exchange_name(fault->b), fault->b->what);
     for (int g = 0; g < count; g++)
         if (walks[g].next < walks[g].p->ninsts)
             return fail_waiting(walks, count, diag);

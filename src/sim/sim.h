@@ -38,7 +38,7 @@ typedef struct sf_simulation {
 
 /* Programs of groups that send each other messages (plan/pipeline/pipeline.h), one of each, in their order: a message begins when
  * who sends it and who receives it have both come to it. `costs` has one for each, of their mesh (sf_costs_at), or is NULL: nothing takes time, and it is found out whether they end; `out` has one for each. SF_EMISMATCH where
- * groups wait for each other, with the message. */
+ * groups wait for each other, with the message, or come together to different collectives. */
 sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_costs *const *costs,
                              sf_arena *arena, sf_diag *diag, sf_simulation *out);
 

@@ -53,6 +53,17 @@ for option in "eval $step --inputs" "verify $step --against"; do
     done
 done
 
+# Operands by the thousand.
+{
+    printf 'func.func @main(%%x: tensor<4xf32>) -> tensor<4xf32> {\n%%y = "stablehlo.concatenate"('
+    printf '%%x, %.0s' {2..30000}
+    printf '%%x) {dimension = 0 : i64} : ('
+    printf 'tensor<4xf32>, %.0s' {2..30000}
+    printf 'tensor<4xf32>) -> tensor<120000xf32>\n'
+    printf '%%s = stablehlo.slice %%y [0:4] : (tensor<120000xf32>) -> tensor<4xf32>\nreturn %%s : tensor<4xf32>\n}\n'
+} >"$work/wide.mlir"
+within 40 400000 0 eval "$work/wide.mlir"
+
 # What is said stands, for small files too.
 within 20 400000 1 show "$step" --max-input 1K
 warns "larger than the limit of 1024 bytes"

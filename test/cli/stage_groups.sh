@@ -39,6 +39,13 @@ done <<'CASES'
 4|--stages @0-1,@2-3 --micro-batches 2
 3|--stages @0+2,@1 --micro-batches 2
 6|--stages @0-1,@2 --micro-batches 2 -r dp -n 6
+2|--stages 2 --schedule interlaced --micro-batches 1 --co-shard sequence:2
+2|--stages @0+1,layer_1@1 --micro-batches 1 --co-shard sequence:2
+2|--stages @all,layer_0@0,layer_1@1,norm_f@all --micro-batches 2 --co-shard dp:2
+4|-M pipe=2,data=2 -r zero1 --stages @0+1,layer_1@1 --micro-batches 2 --co-shard dp:2
+3|--stages @0+1,layer_1@2 --micro-batches 2 --passes fsdp
+4|-M pipe=2,model=2 -r megatron --stages @0+1,layer_1@1 --micro-batches 4 --passes fsdp
+2|--stages @0+1,layer_1@1 --micro-batches 2 --passes fsdp
 CASES
 
 # The vocabulary is in pieces, and each rank has one of it.

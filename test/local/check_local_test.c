@@ -537,7 +537,7 @@ static void test_memory(void **state)
     sf_diag *diag = sf_diag_new();
     assert_int_equal(sf_plan_check(s.plan, s.graph, INT64_C(1) << 30, diag), SF_OK);
     assert_int_equal(sf_plan_check(s.plan, s.graph, 1000, diag), SF_EMISMATCH);
-    assert_non_null(strstr(sf_diag_text(diag, 0), "and there are 1000 B"));
+    assert_non_null(strstr(sf_diag_text(diag, 0), "and the limit is 1000 B"));
     sf_diag_free(diag);
     close_split(&s);
 }

@@ -359,6 +359,51 @@ static void expect_stuck(maker *m, int count, const char *why)
     sf_diag_free(diag);
 }
 
+/* A collective of the first two pipeline ranks, of one number. */
+static void add_shared(maker *m, uint32_t group, sf_collective kind, const char *what,
+                       int64_t count)
+{
+    sf_view *view = SF_NEW(m->arena, sf_view);
+    sf_exchange *exchange = SF_NEW(m->arena, sf_exchange);
+    *view = (sf_view){.dtype = SF_F32, .rank = 1, .dims = {count}, .strides = {1}};
+    *exchange = (sf_exchange){.kind = kind, .axes = AXIS, .size = 2, .groups = 3, .what = what};
+    add_inst(m, group,
+             (sf_inst){.kind = SF_INST_COMM,
+                       .stream = 1,
+                       .raises = SF_NONE,
+                       .nin = 1,
+                       .nout = 1,
+                       .in = view,
+                       .out = view,
+                       .exchange = exchange});
+}
+
+static void test_disagreements_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        int64_t count;
+        sf_collective kind;
+    } others[] = {{"scores", 8, SF_ALL_REDUCE},
+                  {"tokens", 16, SF_ALL_REDUCE},
+                  {"tokens", 8, SF_ALL_GATHER},
+                  {"tokens", 8, SF_ALL_REDUCE}};
+    sf_arena arena = {0};
+    sf_simulation sims[MOST_GROUPS];
+    maker m;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        open_programs(&m, 2, &arena);
+        add_shared(&m, 0, SF_ALL_REDUCE, "tokens", 8);
+        add_shared(&m, 1, others[i].kind, others[i].what, others[i].count);
+        if (i + 1 < sizeof others / sizeof *others)
+            expect_stuck(&m, 2, "come to different collectives: rank 0 to all_reduce of tokens");
+        else /* the same */
+            assert_int_equal(sf_simulate_groups(2, m.programs, NULL, m.arena, NULL, sims), SF_OK);
+    }
+    sf_arena_free(&arena);
+}
+
 static void test_waits_are_found(void **state)
 {
     (void)state;
@@ -389,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_peaks),
         cmocka_unit_test(test_links_go_by_time),
         cmocka_unit_test(test_waits_are_found),
+        cmocka_unit_test(test_disagreements_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

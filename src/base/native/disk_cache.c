@@ -134,6 +134,20 @@ static bool read_sealed(int fd, const char *path, void **bytes, size_t *size)
     return false;
 }
 
+/* What is no whole file is in the way of one. A folder with something in it becomes a leftover of a
+ * killed process. */
+static void clear_away(const char *path)
+{
+    char folder[SF_PATH_SIZE], other[SF_PATH_SIZE + 32];
+    const char *slash = strrchr(path, '/');
+    if (unlink(path) == 0 || rmdir(path) == 0 || !slash || (size_t)(slash - path) >= sizeof folder)
+        return;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    snprintf(other, sizeof other, "%s/compiling-XXXXXX", folder);
+    if (mkdtemp(other) && rename(path, other) != 0)
+        rmdir(other);
+}
+
 bool sf_cache_read(const char *path, void **bytes, size_t *size)
 {
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -144,7 +158,7 @@ bool sf_cache_read(const char *path, void **bytes, size_t *size)
     if (whole)
         utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
     else if (there)
-        unlink(path);
+        clear_away(path);
     return whole;
 }
 

@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/diag.h"
+
 /* The folder, made where it is missing; false where there is none, or others may write there. */
 bool sf_cache_folder(char *path, size_t size);
 
@@ -39,8 +41,10 @@ bool sf_cache_read(const char *path, void **bytes, size_t *size);
 /* Makes it the file, and trims the cache. With `first`, one that another process has put there stays, and the answer is false. */
 bool sf_cache_write(const char *path, const void *bytes, size_t size, bool first);
 
-/* Bytes that files of the folder may take together. */
+/* Bytes that files of the folder may take together; the default where SHEAF_CACHE_MIB is no number of MiB, which
+ * sf_cache_check refuses: SF_EUSAGE. */
 int64_t sf_cache_limit(void);
+sf_status sf_cache_check(sf_diag *diag);
 
 /* A folder in another in which one process works, "compiling-XXXXXX": while the process lives, none
  * takes it for a leftover. `sf_workroom_open` returns a file descriptor to close when the folder is

@@ -38,13 +38,32 @@ typedef struct entries {
     size_t count, capacity;
 } entries;
 
-int64_t sf_cache_limit(void)
+/* False where the environment says it, but no number of MiB. */
+static bool read_limit(int64_t *mib)
 {
     const char *said = getenv("SHEAF_CACHE_MIB");
+    bool reads =
+        !said || (sf_number_int(sf_str_of(said), mib) && *mib >= 0 && *mib <= INT64_MAX >> 20);
+    if (!said || !reads)
+        *mib = DEFAULT_MIB;
+    return reads;
+}
+
+int64_t sf_cache_limit(void)
+{
     int64_t mib;
-    if (!said || !sf_number_int(sf_str_of(said), &mib) || mib < 0 || mib > INT64_MAX >> 20)
-        mib = DEFAULT_MIB;
+    read_limit(&mib);
     return mib << 20;
+}
+
+sf_status sf_cache_check(sf_diag *diag)
+{
+    int64_t mib;
+    if (read_limit(&mib))
+        return SF_OK;
+    sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "SHEAF_CACHE_MIB is '%s', which is no number of MiB",
+            getenv("SHEAF_CACHE_MIB"));
+    return sf_hint(diag, "0 is for no cache; without it, the limit is %d", DEFAULT_MIB);
 }
 
 /* Whether nobody is at work in a folder: who is has a lock on it, where the file system has locks. */

@@ -35,6 +35,12 @@ typedef struct loop_items {
     size_t count, capacity;
 } loop_items;
 
+/* A version that a block wants, and whether those were wanted before it of which it is a view. */
+typedef struct wanting {
+    uint32_t version;
+    bool is_opened;
+} wanting;
+
 typedef struct looping {
     microbatching *t;
     sf_value *landed; /* by reshard: the whole value, if no version has it; or SF_NONE */
@@ -61,6 +67,9 @@ typedef struct looping {
     leaving *loop_outputs;
     size_t nloop_outputs, output_capacity;
     size_t *output_of; /* by version, counted from 1 */
+
+    wanting *wanted; /* a work list */
+    size_t wanted_capacity;
 } looping;
 
 /* Which reshards leave which loops: o->ends, o->made_by. */

@@ -56,17 +56,9 @@ static const sf_node *view_behind(const looping *o, uint32_t version)
                                                                                       : NULL;
 }
 
-static sf_status reach_version(looping *o, uint32_t version);
-static sf_status reach_top(looping *o, uint32_t version);
-
 /* Emits a view of its operands here; of a barrier, the requested operand. */
-static sf_status add_view(looping *o, const sf_node *node, uint32_t version, bool in_body)
+static sf_status add_view(looping *o, const sf_node *node, uint32_t result)
 {
-    uint32_t count, result = o->t->b->reshards->versions[version].value - node->result;
-    const uint32_t *reads = microbatch_reads(o->t, node->id, &count);
-    for (uint32_t r = 0; r < count; r++)
-        if (!sf_is_transparent(node) || r == result)
-            SF_TRY(in_body ? reach_version(o, reads[r]) : reach_top(o, reads[r]));
     if (sf_is_transparent(node)) {
         microbatch_add_barrier(o->t, node, result);
         return SF_OK;
@@ -77,27 +69,65 @@ static sf_status add_view(looping *o, const sf_node *node, uint32_t version, boo
     return microbatch_settle_same(o->t, node);
 }
 
+/* Wants the versions of which a view is one, the first of them first. */
+static size_t want_reads(looping *o, const sf_node *view, uint32_t result, size_t depth)
+{
+    uint32_t count;
+    const uint32_t *reads = microbatch_reads(o->t, view->id, &count);
+    for (uint32_t r = count; r-- > 0;) {
+        if (sf_is_transparent(view) && r != result)
+            continue;
+        wanting w = {o->t->b->reshards->versions[reads[r]].same, false};
+        SF_PUSH(&o->t->arena, o->wanted, depth, o->wanted_capacity, w);
+    }
+    return depth;
+}
+
+/* Brings a version here, in the loop or outside, after the views that lead to it: chains of them are long. */
+static sf_status reach(looping *o, uint32_t version, bool in_body)
+{
+    const sf_reshards *m = o->t->b->reshards;
+    size_t depth = 0;
+    wanting first = {m->versions[version].same, false};
+    SF_PUSH(&o->t->arena, o->wanted, depth, o->wanted_capacity, first);
+    while (depth > 0) {
+        wanting *w = &o->wanted[depth - 1];
+        uint32_t at = w->version;
+        const sf_node *view = view_behind(o, at);
+        const local_version *here = in_body ? o->body_versions : o->top_versions;
+        bool is_there =
+            here[at].value != SF_NONE || (in_body ? is_microbatched_version(o->t, at) : !view);
+        uint32_t result = view ? m->versions[at].value - view->result : 0;
+        bool opens = !is_there && view && !w->is_opened;
+        w->is_opened = true;
+        if (opens) {
+            depth = want_reads(o, view, result, depth);
+            continue;
+        }
+        depth--;
+        if (is_there)
+            continue;
+        if (view) {
+            SF_TRY(add_view(o, view, result));
+            continue;
+        }
+        enter_top(o);
+        sf_value value = local_value(o->t->b, at);
+        enter_body(o);
+        o->body_versions[at].value =
+            give(o, value, m->versions[at].value, layout_of_given(o, m->versions[at].value));
+    }
+    return SF_OK;
+}
+
 static sf_status reach_top(looping *o, uint32_t version)
 {
-    uint32_t at = o->t->b->reshards->versions[version].same;
-    const sf_node *view = view_behind(o, at);
-    return view && o->top_versions[at].value == SF_NONE ? add_view(o, view, at, false) : SF_OK;
+    return reach(o, version, false);
 }
 
 static sf_status reach_version(looping *o, uint32_t version)
 {
-    uint32_t at = o->t->b->reshards->versions[version].same;
-    const sf_node *view = view_behind(o, at);
-    if (is_microbatched_version(o->t, version) || o->body_versions[at].value != SF_NONE)
-        return SF_OK;
-    if (view)
-        return add_view(o, view, at, true);
-    enter_top(o);
-    sf_value value = local_value(o->t->b, at);
-    enter_body(o);
-    o->body_versions[at].value = give(o, value, o->t->b->reshards->versions[at].value,
-                                      layout_of_given(o, o->t->b->reshards->versions[at].value));
-    return SF_OK;
+    return reach(o, version, true);
 }
 
 static sf_status add_turning_node(looping *o, const sf_node *node)

@@ -6,6 +6,7 @@
 #include "local/time/pipeline_step.h"
 #include "local/time/stage_groups.h"
 #include "op/flops.h"
+#include "op/op.h"
 #include "plan/co_shard.h"
 
 typedef struct timing {
@@ -138,6 +139,18 @@ static void leave_behind(timing *g, bool *may)
     }
 }
 
+/* Collectives of pipeline ranks that share a stage are in no inner loop: a loop recomputes what it
+ * reads, also of stages that only some of these pipeline ranks have, which would enter a collective
+ * alone. */
+static void leave_shared(timing *g, bool *may)
+{
+    const sf_block *top = g->step->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(g->step, i);
+        may[node->id] = may[node->id] && !sf_is_between_groups(node);
+    }
+}
+
 /* The same loops, for the plan of the batch in micro-batches. */
 static sf_status carry_turns(timing *g, const sf_microbatch_request *request)
 {
@@ -159,6 +172,7 @@ static sf_status cut_factor(timing *g, int index)
         .recipe = said->by, .in = said->in, .microbatches = said->chunks, .apart = find_apart(g)};
     bool *may;
     SF_TRY(sf_co_shard_nodes(g->step, g->said, index, &g->arena, g->diag, &may));
+    leave_shared(g, may);
     if (g->time)
         leave_behind(g, may);
     request.may = may;

@@ -36,7 +36,10 @@ static void move_lines(sf_eval *eval, const sf_tensor *in, sf_tensor *out, const
         return;
     sf_mark mark = sf_arena_mark(&eval->scratch);
     sf_copying move;
-    sf_copying_init(&move, &eval->scratch, out->type->rank, out->type->dims);
+    int64_t most[SF_MAX_RANK];
+    for (int d = 0; d < out->type->rank; d++)
+        most[d] = sf_copying_most(out->type->dims[d], in->type->dims[d], lines[d]);
+    sf_copying_init(&move, &eval->scratch, out->type->rank, most);
     for (int d = 0; d < out->type->rank; d++)
         sf_copying_along(&move, d, sf_tensor_side_of(out, d), sf_tensor_side_of(in, d), lines[d]);
     sf_copying_copy(&move, in, out);

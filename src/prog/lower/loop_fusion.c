@@ -4,9 +4,6 @@
 #include "op/slots.h"
 #include "prog/lower/lowering.h"
 
-/* How far deferred values are followed back. */
-enum { DEEPEST = 200 };
-
 bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims)
 {
     int64_t have[SF_MAX_RANK];
@@ -276,16 +273,16 @@ static uint32_t close_collection(collection *c, const sf_node *node)
     return index;
 }
 
-static void collect_deferred(collection *c, sf_value value, int depth)
+static void collect_deferred(collection *c, sf_value value)
 {
     lowering *l = c->l;
     sf_value base = behind_reshapes(l, value);
     const sf_node *node = sf_maker(l->graph, base);
-    if (l->values[base].level != LEVEL_DEFERRED || depth >= DEEPEST ||
+    if (l->values[base].level != LEVEL_DEFERRED ||
         !has_squeezed_shape(sf_type_of(l->graph, base), c->rank, c->dims) || is_collected(c, node))
         return;
     for (uint32_t i = 0; i < node->noperands; i++)
-        collect_deferred(c, node->operands[i], depth + 1);
+        collect_deferred(c, node->operands[i]);
     if (c->count == l->target->most_nodes)
         close_collection(c, c->nodes[c->count - 1]);
     if (l->values[base].level == LEVEL_DEFERRED)
@@ -299,7 +296,7 @@ static uint32_t cluster_over(lowering *l, sf_value value, const sf_node *node)
     c->l = l;
     c->nodes = SF_ARRAY(&l->scratch, l->target->most_nodes, const sf_node *);
     c->rank = squeezed(sf_type_of(l->graph, value), c->dims);
-    collect_deferred(c, value, 0);
+    collect_deferred(c, value);
     if (c->count == 0)
         view_of(l, value);
     return close_collection(c, node);

@@ -143,6 +143,31 @@ static void lower_node(lowering *l, const sf_node *node)
         lower_call(l, node);
 }
 
+static bool is_unplaced(const lowering *l, sf_value value)
+{
+    return !l->values[value].has_view && l->values[value].cluster == NO_CLUSTER;
+}
+
+/* Those who look for the place of a value go back, one call for each, through values without one:
+ * the last of a long chain gets a place. */
+static void end_chains(lowering *l, const sf_node *node)
+{
+    for (uint32_t r = 0; r < node->nresults; r++) {
+        uint32_t longest = 0;
+        uint32_t first = passes_on(node) ? r : 0, end = passes_on(node) ? r + 1 : node->noperands;
+        if (!is_unplaced(l, node->result + r))
+            continue;
+        for (uint32_t o = first; o < end; o++) {
+            sf_value operand = value_of(l, node->operands[o]);
+            if (is_unplaced(l, operand) && l->values[operand].unplaced > longest)
+                longest = l->values[operand].unplaced;
+        }
+        l->values[node->result + r].unplaced = longest + 1;
+        if (longest + 1 >= LONGEST_UNPLACED)
+            view_of(l, node->result + r);
+    }
+}
+
 /* Equal nodes */
 
 /* A node with operands as they were lowered. */
@@ -258,10 +283,12 @@ void lower_block(lowering *l, const sf_block *block)
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = l->graph->nodes[block->nodes[i]];
         const sf_node *first = find_equal(l, &seen, node);
-        if (first != node)
+        if (first != node) {
             l->values[node->result].same = value_of(l, first->result);
-        else
-            lower_node(l, node);
+            continue;
+        }
+        lower_node(l, node);
+        end_chains(l, node);
     }
     set_block_results(l, block);
     fuse_clusters(l);

@@ -45,6 +45,9 @@ typedef enum level {
 
 enum { NO_CLUSTER = UINT32_MAX };
 
+/* How many values in a row may be in no memory and no loop yet. */
+enum { LONGEST_UNPLACED = 200 };
+
 typedef struct cluster {
     uint32_t inst; /* its place among the instructions */
     int rank;
@@ -69,6 +72,8 @@ typedef struct lowered {
     bool
         is_given; /* while a region is lowered: of an enclosing block, so how it is made is not seen */
     sf_view *view;
+    uint32_t
+        unplaced; /* length of the longest chain of values that it ends, in no memory and no loop */
     sf_view *transposed;   /* lower_dot.c: a copy in the order that a product wanted, or NULL */
     uint32_t stamp;        /* the cluster, plus one, that the registers below are of */
     uint16_t registers[2]; /* while a cluster is fused: that hold it, plus one; see fuse.c */

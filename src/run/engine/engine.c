@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/native/disk_cache.h"
 #include "run/engine/engine_backend.h"
 #include "run/vec/isa.h"
 
@@ -28,6 +29,7 @@ sf_status sf_engine_open(const sf_program *program, const sf_engine_options *opt
 {
     *out = NULL;
     SF_TRY(sf_isa_check(diag));
+    SF_TRY(sf_cache_check(diag));
     if (options->threads < 0 || options->memory < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "threads and memory are not negative");
     sf_engine *engine = sf_alloc(sizeof *engine);

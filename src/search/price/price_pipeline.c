@@ -57,9 +57,8 @@ static sf_status lower_group(lowered_group *at)
                                 .rank = run->rank,
                                 .unplaced = unplaced};
     run->program = sf_lower(run->local->graph, &options, NULL);
-    if (l->costs)
-        SF_TRY(sf_plan_rewrite(plan, run->costs, run->program, &run->arena, at->diag,
-                               unplaced ? NULL : &run->outcomes, &run->noutcomes));
+    SF_TRY(sf_plan_rewrite(plan, run->costs, run->program, &run->arena, at->diag,
+                           unplaced ? NULL : &run->outcomes, &run->noutcomes));
     at->is_beyond = l->limits && is_beyond(run, l->limits, &at->seconds);
     return SF_OK;
 }

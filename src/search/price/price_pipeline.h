@@ -38,7 +38,7 @@ typedef struct sf_group_limits {
         unplaced; /* programs are for their price alone: buffers have no places, passes are not checked and tell no outcomes */
 } sf_group_limits;
 
-/* `costs` is of the plan's mesh, or NULL: see sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EMISMATCH
+/* `costs` is of the plan's mesh, or NULL: see sf_plan_rewrite and sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EMISMATCH
  * where groups would wait for each other. */
 sf_status sf_group_runs_new(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                             const sf_costs *costs, sf_diag *diag, sf_group_runs *out);

@@ -121,8 +121,10 @@ static void test_reads_its_limit(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         setenv("SHEAF_CACHE_MIB", rows[i].said, 1);
         assert_int_equal(sf_cache_limit(), rows[i].mib << 20);
+        assert_int_equal(sf_cache_check(NULL), i < 2 ? SF_OK : SF_EUSAGE);
     }
     unsetenv("SHEAF_CACHE_MIB");
+    assert_int_equal(sf_cache_check(NULL), SF_OK);
     assert_int_equal(sf_cache_limit(), INT64_C(512) << 20);
 }
 
@@ -289,6 +291,28 @@ static void test_clears_workrooms(void **state)
     rmdir(path_of("another"));
 }
 
+/* A folder where a file should be is out of the way of the next one. */
+static void test_clears_folders_away(void **state)
+{
+    (void)state;
+    void *bytes;
+    size_t size;
+    for (int full = 0; full < 2; full++) {
+        mkdir(path_of("a.cubin"), 0700);
+        if (full)
+            put_file("a.cubin/more", 10, 1000);
+        set_age(path_of("a.cubin"), 1000);
+        assert_false(sf_cache_read(path_of("a.cubin"), &bytes, &size));
+        assert_false(is_there("a.cubin"));
+        assert_true(sf_cache_write(path_of("a.cubin"), "text", 4, false));
+        assert_true(sf_cache_read(path_of("a.cubin"), &bytes, &size));
+        assert_int_equal(size, 4);
+        sf_free(bytes);
+        sf_cache_trim(0);
+        assert_int_equal(count_entries(), 0);
+    }
+}
+
 /* Compiles texts, the same as all others do, with no room for any. */
 static int compile_some(void)
 {
@@ -453,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_removes_what_was_not_used),
         cmocka_unit_test(test_reads_its_limit),
         cmocka_unit_test(test_clears_workrooms),
+        cmocka_unit_test(test_clears_folders_away),
         cmocka_unit_test(test_shares_with_others),
         cmocka_unit_test(test_damaged_is_not_there),
         cmocka_unit_test(test_reads_files_alone),

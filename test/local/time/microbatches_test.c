@@ -373,6 +373,46 @@ static void test_sums_in_pieces(void **state)
     assert_true((double)held[1] < 0.6 * (double)held[0]);
 }
 
+/* A loop that reads a value by a long chain of views. */
+static void test_long_chains_of_views(void **state)
+{
+    (void)state;
+    enum { LENGTH = 200000 };
+    sf_graph *graph;
+    sf_buf text = {0};
+    sf_buf_puts(
+        &text,
+        "func.func @main(%w: tensor<8x8xf32>, %x: tensor<8x8xf32>) -> (tensor<8x8xf32>, "
+        "tensor<f32>) {\n"
+        "%y0 = stablehlo.transpose %w, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>\n");
+    for (int i = 1; i < LENGTH; i++)
+        sf_buf_printf(&text,
+                      i % 2 ? "%%y%d = stablehlo.reverse %%y%d, dims = [0] : tensor<8x8xf32>\n"
+                            : "%%y%d = stablehlo.transpose %%y%d, dims = [1, 0] : "
+                              "(tensor<8x8xf32>) -> tensor<8x8xf32>\n",
+                      i, i - 1);
+    sf_buf_printf(&text,
+                  "%%d = stablehlo.dot_general %%x, %%y%d, contracting_dims = [1] x [0] : "
+                  "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+                  "%%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                  "%%l = stablehlo.reduce(%%d init: %%z) applies stablehlo.add across dimensions = "
+                  "[0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>\n"
+                  "%%g = stablehlo.dot_general %%x, %%d, contracting_dims = [0] x [0] : "
+                  "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+                  "%%n = stablehlo.subtract %%w, %%g : tensor<8x8xf32>\n"
+                  "return %%n, %%l : tensor<8x8xf32>, tensor<f32>\n}\n",
+                  LENGTH - 1);
+    assert_int_equal(sf_load_text(text.text, text.length, "chain", NULL, NULL, &graph), SF_OK);
+    assert_true(graph->top->nnodes > LENGTH / 2);
+    sf_plan *plan = plan_in_turns(graph, NULL, 1, 2);
+    sf_local *local = test_local(graph, plan, 0);
+    assert_non_null(test_node(local->graph, SF_OP_WHILE, 0));
+    sf_local_free(local);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+    sf_buf_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_sum_is_refused),
         cmocka_unit_test(test_sums_are_wide),
         cmocka_unit_test(test_sums_in_pieces),
+        cmocka_unit_test(test_long_chains_of_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

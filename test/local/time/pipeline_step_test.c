@@ -557,6 +557,86 @@ static void test_wrong_messages_are_found(void **state)
     assert_true(mutants > 1000);
 }
 
+static sf_node *shared_at(const sf_local *local, uint32_t place)
+{
+    sf_node *node = local->graph->nodes[local->graph->top->nodes[place]];
+    return sf_is_between_groups(node) ? node : NULL;
+}
+
+/* The next collective of the pipeline rank that it shares with others. */
+static uint32_t next_shared(const sf_local *local, uint32_t place)
+{
+    uint32_t count = local->graph->top->nnodes;
+    for (place++; place < count && !shared_at(local, place); place++)
+        continue;
+    return place < count ? place : SF_NONE;
+}
+
+static void expect_refused(const groups *g, const char *change, uint32_t place)
+{
+    sf_diag *diag = sf_diag_new();
+    if (sf_check_messages(g->count, g->at, diag) != SF_EMISMATCH)
+        fail_msg("collective at %u: %s is not found", place, change);
+    assert_non_null(strstr(sf_diag_text(diag, 0), "pipeline rank"));
+    sf_diag_free(diag);
+}
+
+/* Pipeline ranks that share a stage, and one of them comes to another collective than the others: to one of another order,
+ * number, micro-batch or value, or to none. */
+static void check_shared_mutants(const groups *g, sf_local *local, uint32_t place)
+{
+    static const int slots[] = {SF_COLLECTIVE_NUMBER, SF_COLLECTIVE_MICROBATCH};
+    sf_graph *graph = local->graph;
+    sf_node *node = shared_at(local, place), saved = *node;
+    uint32_t *nodes = (uint32_t *)graph->top->nodes, id = nodes[place];
+    uint32_t other = next_shared(local, place), whole = local->pieces[node->result].whole;
+    sf_arena arena = {0};
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        set_attr(node, slots[i], node->attrs[slots[i]]->integer + 1, graph->pool, &arena);
+        expect_refused(g, "another number", place);
+        *node = saved;
+    }
+    set_attr(node, SF_COLLECTIVE_GROUPS, 1, graph->pool, &arena);
+    expect_refused(g, "another set", place);
+    *node = saved;
+    local->pieces[node->result].whole = local->pieces[graph->top->arguments[0]].whole;
+    expect_refused(g, "another value", place);
+    local->pieces[node->result].whole = whole;
+    if (other != SF_NONE) {
+        nodes[place] = nodes[other];
+        nodes[other] = id;
+        expect_refused(g, "another order", place);
+        nodes[other] = nodes[place];
+    }
+    for (uint32_t i = 0; i < graph->top->nnodes; i++)
+        if (!shared_at(local, i))
+            nodes[place] = nodes[i];
+    expect_refused(g, "none", place);
+    nodes[place] = id;
+    sf_arena_free(&arena);
+}
+
+static void test_wrong_collectives_are_found(void **state)
+{
+    (void)state;
+    int mutants = 0;
+    groups g = open_groups(test_step("gpt-micro"), &(sf_plan_spec){.size = sizeof(sf_plan_spec),
+                                                                   .stages = "2",
+                                                                   .schedule = "interlaced",
+                                                                   .micro_batches = 2});
+    assert_int_equal(sf_check_messages(g.count, g.at, NULL), SF_OK);
+    for (int i = 0; i < g.count; i++)
+        for (uint32_t place = 0; place < g.at[i]->graph->top->nnodes; place++)
+            if (shared_at(g.at[i], place)) {
+                check_shared_mutants(&g, g.at[i], place);
+                mutants++;
+            }
+    assert_int_equal(sf_check_messages(g.count, g.at, NULL), SF_OK);
+    close_groups(&g);
+    print_message("%d shared collectives\n", mutants);
+    assert_true(mutants > 10);
+}
+
 /* Mutants of schedules ------------------------------------------------------------------------- */
 
 static void spoil_schedule(sf_schedule *s, sf_dice *dice)
@@ -758,6 +838,7 @@ int main(void)
         cmocka_unit_test(test_activations_go_first),
         cmocka_unit_test(test_surveys),
         cmocka_unit_test(test_wrong_messages_are_found),
+        cmocka_unit_test(test_wrong_collectives_are_found),
         cmocka_unit_test(test_spoiled_schedules),
         cmocka_unit_test(test_spoiled_models),
         cmocka_unit_test(test_models),

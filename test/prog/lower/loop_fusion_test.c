@@ -164,12 +164,49 @@ static void test_all_steps(void **state)
     assert_true(with.ops > without.ops && with.ops < 1.5 * without.ops);
 }
 
+/* Chains ----------------------------------------------------------------------------------------- */
+
+/* Long chains of values, of which none needs memory before its reader does, go into loops part by part. */
+static void test_long_chains(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *of;
+        int count;
+    } cases[] = {
+        {"add", ", %x : tensor<4x4xf32>", 1000000},
+        {"optimization_barrier", " : tensor<4x4xf32>", 100000},
+        {"reverse", ", dims = [0] : tensor<4x4xf32>", 100000},
+        {"transpose", ", dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>", 100000},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        sf_buf text = {0};
+        sf_buf_puts(&text, "func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {\n"
+                           "%y0 = stablehlo.tanh %x : tensor<4x4xf32>\n");
+        for (int i = 1; i < cases[c].count; i++) /* import undoes two reverses in a row */
+            if (c > 0 && i % 2 == 0)
+                sf_buf_printf(&text, "%%y%d = stablehlo.tanh %%y%d : tensor<4x4xf32>\n", i, i - 1);
+            else
+                sf_buf_printf(&text, "%%y%d = stablehlo.%s %%y%d%s\n", i, cases[c].op, i - 1,
+                              cases[c].of);
+        sf_buf_printf(&text, "return %%y%d : tensor<4x4xf32>\n}\n", cases[c].count - 1);
+        sf_program *p = test_lower_text(text.text, &sf_target_cpu);
+        int ops = count_ops(p);
+        if (c == 0 && ops != cases[c].count)
+            fail_msg("%s: %d ops", cases[c].op, ops);
+        assert_true(p->ninsts < (size_t)cases[c].count);
+        sf_program_free(p);
+        sf_buf_free(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_all_steps),
+        cmocka_unit_test(test_long_chains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,8 +37,17 @@ static void look_at(walker *w, sf_value value)
     SF_PUSH(w->arena, w->queue, w->count, w->capacity, value);
 }
 
+/* How many operands, from the first on, an op has the value of, and not a multiple of it. */
+static uint32_t count_kept(const sf_node *node)
+{
+    if (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SELECT) || sf_is(node, SF_OP_MAXIMUM) ||
+        sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP))
+        return node->noperands;
+    return sf_is(node, SF_OP_SUBTRACT) || sf_is(node, SF_OP_CONVERT) ? 1 : 0;
+}
+
 /* A loop's carried value, and the branches' results, represent the node's result. */
-static void look_behind(walker *w, const sf_node *node, sf_value value)
+static void look_behind(walker *w, const sf_node *node, sf_value value, bool kept)
 {
     uint32_t number = value - node->result;
     if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_OPTIMIZATION_BARRIER))
@@ -47,8 +56,27 @@ static void look_behind(walker *w, const sf_node *node, sf_value value)
         look_at(w, node->regions[r]->results[number]);
     if (is_update(node))
         look_at(w, node->operands[number]);
-    for (uint32_t i = 0; is_elementwise(node) && i < node->noperands; i++)
+    uint32_t count = kept ? count_kept(node) : node->noperands;
+    for (uint32_t i = 0; is_elementwise(node) && i < count; i++)
         look_at(w, node->operands[i]);
+}
+
+/* Those of which the result keeps the value come first in the queue; returns how many they are. */
+static size_t walk(walker *w, sf_value result)
+{
+    size_t kept = 0;
+    w->count = 0;
+    look_at(w, result);
+    for (int all = 0; all < 2; all++) {
+        for (size_t i = 0; i < w->count; i++) {
+            const sf_node *node = sf_maker(w->graph, w->queue[i]);
+            if (node)
+                look_behind(w, node, w->queue[i], all == 0);
+        }
+        if (all == 0)
+            kept = w->count;
+    }
+    return kept;
 }
 
 enum { MANY = UINT32_MAX };
@@ -97,31 +125,48 @@ sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *aren
                      .forward = SF_ARRAY(arena, top->nresults, bool)};
     const uint32_t *origins = needed ? sf_tensor_origins(graph, arena) : NULL;
     walker w = {.graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
-    size_t count = 0, capacity = 0;
+    size_t count = 0, capacity = 0, flags = 0, flag_capacity = 0;
     for (uint32_t r = 0; r < top->nresults; r++) {
         w.type = sf_result_type(graph, r);
         w.stamp = r + 1;
-        w.count = 0;
-        look_at(&w, top->results[r]);
+        size_t kept = walk(&w, top->results[r]);
         for (size_t i = 0; i < w.count; i++) {
             const sf_value_info *info = &graph->values[w.queue[i]];
             if (info->node != SF_NONE && needed && needed[w.queue[i]] &&
                 (i == 0 || origins[w.queue[i]] == MANY))
                 out.forward[r] = true;
-            if (info->node != SF_NONE)
-                look_behind(&w, graph->nodes[info->node], w.queue[i]);
-            else if (info->index < top->narguments && w.queue[i] == top->arguments[info->index])
-                SF_PUSH(arena, out.arguments, count, capacity, info->index);
+            if (info->node != SF_NONE || info->index >= top->narguments ||
+                w.queue[i] != top->arguments[info->index])
+                continue;
+            SF_PUSH(arena, out.arguments, count, capacity, info->index);
+            SF_PUSH(arena, out.keeps, flags, flag_capacity, i < kept);
         }
         out.first[r + 1] = count;
     }
     return out;
 }
 
+static size_t find_growth(const sf_growth *growth, uint32_t result, uint32_t argument)
+{
+    size_t i = growth->first[result];
+    while (i < growth->first[result + 1] && growth->arguments[i] != argument)
+        i++;
+    return i;
+}
+
 bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument)
 {
-    for (size_t i = growth->first[result]; i < growth->first[result + 1]; i++)
-        if (growth->arguments[i] == argument)
-            return true;
-    return false;
+    return find_growth(growth, result, argument) < growth->first[result + 1];
+}
+
+bool sf_keeps(const sf_growth *growth, uint32_t result, uint32_t argument)
+{
+    size_t at = find_growth(growth, result, argument);
+    return at < growth->first[result + 1] && growth->keeps[at];
+}
+
+bool sf_is_written(const sf_graph *graph, uint32_t result)
+{
+    const sf_node *node = sf_maker(graph, graph->top->results[result]);
+    return node && is_update(node);
 }

@@ -12,6 +12,8 @@ typedef struct sf_growth {
     uint32_t *arguments; /* those of result r: arguments[first[r]] .. arguments[first[r + 1]] */
     size_t *first;
     bool *
+        keeps; /* beside `arguments`: a sum with it, or itself with a part replaced, not a multiple of it */
+    bool *
         forward; /* by result: it is on the way to the loss, or grows from what is and is no mere copy of one argument */
 } sf_growth;
 
@@ -19,6 +21,12 @@ typedef struct sf_growth {
 sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *arena);
 
 bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument);
+
+/* And keeps it. */
+bool sf_keeps(const sf_growth *growth, uint32_t result, uint32_t argument);
+
+/* The result is an argument, or one of a sum, into a part of which the step writes: a queue, a table. */
+bool sf_is_written(const sf_graph *graph, uint32_t result);
 
 /* From how many arguments the result grows. */
 static inline size_t sf_growth_count(const sf_growth *growth, uint32_t result)

@@ -116,10 +116,36 @@ static void pair_rest(sf_linker *l, const uint32_t *aliases, const bool *refuted
     }
 }
 
-static void take_alias(sf_linker *l, uint32_t i, uint32_t alias)
+/* Another result that the argument, which is made anew, may as well become: of its type, and nothing's. */
+static uint32_t find_as_good(const sf_linker *l, const uint32_t *aliases, uint32_t argument)
+{
+    const sf_graph *graph = l->graph;
+    uint32_t alias = aliases[argument], found = SF_NONE;
+    if (sf_grows_from(&l->growth, alias, argument) || sf_has_path_of(graph, alias, argument) ||
+        sf_may_be_key(sf_argument_type(graph, argument)))
+        return SF_NONE;
+    for (uint32_t r = 0; r < graph->top->nresults && found == SF_NONE; r++) {
+        bool other = r != alias && r != l->loss && !l->taken[r] && !sf_is_passed_on(l, r) &&
+                     sf_result_type(graph, r) == sf_argument_type(graph, argument);
+        for (uint32_t k = 0; k < graph->top->narguments && other; k++)
+            other = aliases[k] != r;
+        found = other ? r : SF_NONE;
+    }
+    return found;
+}
+
+static void take_alias(sf_linker *l, const uint32_t *aliases, uint32_t i)
 {
     const sf_argument *argument = &l->graph->arguments[i];
-    char name[SHOWN + 8];
+    uint32_t alias = aliases[i], other = find_as_good(l, aliases, i);
+    char name[SHOWN + 8], second[SHOWN + 8];
+    if (other != SF_NONE)
+        contradict(
+            l,
+            "the text aliases the argument %.*s to result %u%s but result %u%s has its type, "
+            "too, and neither is made from it element by element: the alias is followed",
+            SHOWN, argument->name, alias, result_name(l, alias, name), other,
+            result_name(l, other, second));
     if (l->fed[i] || (sf_is_called_batch(argument->name) && l->growth.forward[alias]))
         contradict(l,
                    "the argument %.*s is %s by %s, but the text aliases it to result %u%s so "
@@ -149,7 +175,7 @@ void sf_link_by_alias(sf_linker *l, const uint32_t *aliases)
         else if (graph->arguments[i].next == aliases[i])
             graph->arguments[i].next_from = SF_FROM_ALIAS;
         else if (!refuted[i])
-            take_alias(l, i, aliases[i]);
+            take_alias(l, aliases, i);
     }
     pair_rest(l, aliases, refuted);
 }

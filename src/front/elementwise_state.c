@@ -37,17 +37,25 @@ static void look_at(walker *w, sf_value value)
     SF_PUSH(w->arena, w->queue, w->count, w->capacity, value);
 }
 
-/* How many operands, from the first on, an op has the value of, and not a multiple of it. */
-static uint32_t count_kept(const sf_node *node)
+/* How many operands, from the first on, an op has so. */
+static uint32_t count_operands(const sf_node *node, sf_growing how)
 {
     if (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SELECT) || sf_is(node, SF_OP_MAXIMUM) ||
-        sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP))
+        sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) || how == SF_GROWS_ANYHOW)
         return node->noperands;
-    return sf_is(node, SF_OP_SUBTRACT) || sf_is(node, SF_OP_CONVERT) ? 1 : 0;
+    if (sf_is(node, SF_OP_CONVERT))
+        return 1;
+    if (sf_is(node, SF_OP_SUBTRACT))
+        return how == SF_GROWS_SCALED ? 2 : 1;
+    if (how == SF_GROWS_KEPT)
+        return 0;
+    return sf_is(node, SF_OP_MULTIPLY)                              ? 2
+           : sf_is(node, SF_OP_DIVIDE) || sf_is(node, SF_OP_NEGATE) ? 1
+                                                                    : 0;
 }
 
 /* A loop's carried value, and the branches' results, represent the node's result. */
-static void look_behind(walker *w, const sf_node *node, sf_value value, bool kept)
+static void look_behind(walker *w, const sf_node *node, sf_value value, sf_growing how)
 {
     uint32_t number = value - node->result;
     if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_OPTIMIZATION_BARRIER))
@@ -56,27 +64,24 @@ static void look_behind(walker *w, const sf_node *node, sf_value value, bool kep
         look_at(w, node->regions[r]->results[number]);
     if (is_update(node))
         look_at(w, node->operands[number]);
-    uint32_t count = kept ? count_kept(node) : node->noperands;
+    uint32_t count = count_operands(node, how);
     for (uint32_t i = 0; is_elementwise(node) && i < count; i++)
         look_at(w, node->operands[i]);
 }
 
-/* Those of which the result keeps the value come first in the queue; returns how many they are. */
-static size_t walk(walker *w, sf_value result)
+/* ends[how]: where in the queue those end that the result has so, or better. */
+static void walk(walker *w, sf_value result, size_t ends[SF_GROWS_ANYHOW + 1])
 {
-    size_t kept = 0;
     w->count = 0;
     look_at(w, result);
-    for (int all = 0; all < 2; all++) {
+    for (int how = SF_GROWS_KEPT; how <= SF_GROWS_ANYHOW; how++) {
         for (size_t i = 0; i < w->count; i++) {
             const sf_node *node = sf_maker(w->graph, w->queue[i]);
             if (node)
-                look_behind(w, node, w->queue[i], all == 0);
+                look_behind(w, node, w->queue[i], (sf_growing)how);
         }
-        if (all == 0)
-            kept = w->count;
+        ends[how] = w->count;
     }
-    return kept;
 }
 
 enum { MANY = UINT32_MAX };
@@ -118,28 +123,58 @@ uint32_t *sf_tensor_origins(const sf_graph *graph, sf_arena *arena)
     return origins;
 }
 
+/* Whether the value is on the way to the loss: what comes of one argument alone may be a copy of it. */
+static bool is_forward(const bool *needed, const uint32_t *origins, sf_value value, bool is_result)
+{
+    return needed && needed[value] && (is_result || origins[value] == MANY);
+}
+
+/* What is added to kept values counts as well. */
+static bool is_kept_forward(const walker *w, const bool *needed, const uint32_t *origins,
+                            size_t kept)
+{
+    for (size_t i = 0; i < kept; i++) {
+        const sf_node *node = sf_maker(w->graph, w->queue[i]);
+        bool forward = node && is_forward(needed, origins, w->queue[i], i == 0);
+        for (uint32_t k = 0; node && is_elementwise(node) && k < node->noperands; k++)
+            forward = forward || (sf_maker(w->graph, node->operands[k]) &&
+                                  is_forward(needed, origins, node->operands[k], false));
+        if (forward)
+            return true;
+    }
+    return false;
+}
+
+static sf_growing how_of(size_t place, const size_t ends[SF_GROWS_ANYHOW + 1])
+{
+    return place < ends[SF_GROWS_KEPT]     ? SF_GROWS_KEPT
+           : place < ends[SF_GROWS_SCALED] ? SF_GROWS_SCALED
+                                           : SF_GROWS_ANYHOW;
+}
+
 sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *arena)
 {
     const sf_block *top = graph->top;
     sf_growth out = {.first = SF_ARRAY(arena, top->nresults + 1, size_t),
-                     .forward = SF_ARRAY(arena, top->nresults, bool)};
+                     .forward = SF_ARRAY(arena, top->nresults, bool),
+                     .kept_forward = SF_ARRAY(arena, top->nresults, bool)};
     const uint32_t *origins = needed ? sf_tensor_origins(graph, arena) : NULL;
     walker w = {.graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
-    size_t count = 0, capacity = 0, flags = 0, flag_capacity = 0;
+    size_t count = 0, capacity = 0, ways = 0, way_capacity = 0, ends[SF_GROWS_ANYHOW + 1];
     for (uint32_t r = 0; r < top->nresults; r++) {
         w.type = sf_result_type(graph, r);
         w.stamp = r + 1;
-        size_t kept = walk(&w, top->results[r]);
+        walk(&w, top->results[r], ends);
+        out.kept_forward[r] = is_kept_forward(&w, needed, origins, ends[SF_GROWS_KEPT]);
         for (size_t i = 0; i < w.count; i++) {
             const sf_value_info *info = &graph->values[w.queue[i]];
-            if (info->node != SF_NONE && needed && needed[w.queue[i]] &&
-                (i == 0 || origins[w.queue[i]] == MANY))
-                out.forward[r] = true;
-            if (info->node != SF_NONE || info->index >= top->narguments ||
-                w.queue[i] != top->arguments[info->index])
-                continue;
-            SF_PUSH(arena, out.arguments, count, capacity, info->index);
-            SF_PUSH(arena, out.keeps, flags, flag_capacity, i < kept);
+            if (info->node != SF_NONE) {
+                bool forward = is_forward(needed, origins, w.queue[i], i == 0);
+                out.forward[r] = out.forward[r] || forward;
+            } else if (info->index < top->narguments && w.queue[i] == top->arguments[info->index]) {
+                SF_PUSH(arena, out.arguments, count, capacity, info->index);
+                SF_PUSH(arena, out.how, ways, way_capacity, (unsigned char)how_of(i, ends));
+            }
         }
         out.first[r + 1] = count;
     }
@@ -162,7 +197,7 @@ bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument)
 bool sf_keeps(const sf_growth *growth, uint32_t result, uint32_t argument)
 {
     size_t at = find_growth(growth, result, argument);
-    return at < growth->first[result + 1] && growth->keeps[at];
+    return at < growth->first[result + 1] && growth->how[at] == SF_GROWS_KEPT;
 }
 
 bool sf_is_written(const sf_graph *graph, uint32_t result)

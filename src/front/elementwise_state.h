@@ -8,13 +8,16 @@
 
 #include "ir/graph.h"
 
+/* How the result has the argument: in a sum, or written into; as a multiple; in other ways. */
+typedef enum sf_growing { SF_GROWS_KEPT, SF_GROWS_SCALED, SF_GROWS_ANYHOW } sf_growing;
+
 typedef struct sf_growth {
     uint32_t *arguments; /* those of result r: arguments[first[r]] .. arguments[first[r + 1]] */
     size_t *first;
-    bool *
-        keeps; /* beside `arguments`: a sum with it, or itself with a part replaced, not a multiple of it */
-    bool *
-        forward; /* by result: it is on the way to the loss, or grows from what is and is no mere copy of one argument */
+    unsigned char *how; /* sf_growing, beside `arguments` */
+    /* By result: it is on the way to the loss, or grows from what is and is no mere copy of one argument. */
+    bool *forward;
+    bool *kept_forward; /* the same, of what it has as SF_GROWS_KEPT and what that is added to */
 } sf_growth;
 
 /* Lives in the arena. `needed`, by value: what the loss needs; NULL: nothing is forward. */
@@ -22,7 +25,7 @@ sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *aren
 
 bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument);
 
-/* And keeps it. */
+/* As SF_GROWS_KEPT. */
 bool sf_keeps(const sf_growth *growth, uint32_t result, uint32_t argument);
 
 /* The result is an argument, or one of a sum, into a part of which the step writes: a queue, a table. */

@@ -1,7 +1,7 @@
 /* Links by the flow of data: of the pairs of a result and an argument that it grows from, those that all ways to give as many
  * arguments as can be a result of their own have in common. Momentum m' = b m + g and p' = p - r m' grow from m, and from p
- * and m: p' cannot be the next m and leave one for p. Where several ways are as good, those results count alone that keep
- * the argument's value, as new parameters do, and not a multiple of it. */
+ * and m: p' cannot be the next m and leave one for p. Where several ways are as good, only results count that are a sum with
+ * the argument or a multiple of it, and then those that keep its value, as new parameters do. */
 #include "front/role.h"
 #include "front/state_linker.h"
 
@@ -30,7 +30,7 @@ static bool may_become(const sf_linker *l, uint32_t result, uint32_t argument)
            sf_is_new_state(l, result, argument);
 }
 
-static void find_pairs(matcher *m, bool kept)
+static void find_pairs(matcher *m, sf_growing least)
 {
     const sf_block *top = m->l->graph->top;
     const sf_growth *growth = &m->l->growth;
@@ -41,7 +41,7 @@ static void find_pairs(matcher *m, bool kept)
     m->arguments = SF_ARRAY(&m->l->arena, all, uint32_t);
     for (uint32_t r = 0; r < top->nresults; r++) {
         for (size_t k = growth->first[r]; k < growth->first[r + 1]; k++)
-            if ((growth->keeps[k] || !kept) && may_become(m->l, r, growth->arguments[k])) {
+            if (growth->how[k] <= least && may_become(m->l, r, growth->arguments[k])) {
                 m->arguments[count++] = growth->arguments[k];
                 m->first[growth->arguments[k] + 2]++;
             }
@@ -101,7 +101,7 @@ static bool has_other_argument(matcher *m, uint32_t result, int depth)
 }
 
 /* Takes the pairs that all the largest matchings have. */
-static bool take_certain(sf_linker *l, bool kept)
+static bool take_certain(sf_linker *l, sf_growing least)
 {
     const sf_block *top = l->graph->top;
     bool any = false;
@@ -110,7 +110,7 @@ static bool take_certain(sf_linker *l, bool kept)
                  .becomes = SF_ARRAY(&l->arena, top->narguments, uint32_t),
                  .owners = SF_ARRAY(&l->arena, top->nresults, uint32_t),
                  .seen = SF_ARRAY(&l->arena, top->nresults, uint32_t)};
-    find_pairs(&m, kept);
+    find_pairs(&m, least);
     for (uint32_t i = 0; i < top->narguments; i++)
         m.becomes[i] = SF_NONE;
     for (uint32_t r = 0; r < top->nresults; r++)
@@ -157,7 +157,8 @@ static void link_moved(sf_linker *l, uint32_t result)
 
 void sf_link_by_flow(sf_linker *l)
 {
-    while (take_certain(l, false) || take_certain(l, true))
+    while (take_certain(l, SF_GROWS_ANYHOW) || take_certain(l, SF_GROWS_SCALED) ||
+           take_certain(l, SF_GROWS_KEPT))
         ;
     for (uint32_t r = 0; r < l->graph->top->nresults; r++)
         if (!l->taken[r] && sf_is_passed_on(l, r) && sf_result_type(l->graph, r)->rank > 0)

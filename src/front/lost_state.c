@@ -64,18 +64,28 @@ static bool is_in_place_of_state(const seeker *s, uint32_t result, uint32_t argu
            !sf_is_called_batch(a->name);
 }
 
+/* What is passed on is no update of anything, but may be the next value of another argument. */
+static bool may_be_lost(const seeker *s, uint32_t result, uint32_t argument)
+{
+    const sf_graph *graph = s->graph;
+    const sf_argument *a = &graph->arguments[argument];
+    bool same = sf_result_type(graph, result) == sf_argument_type(graph, argument);
+    bool in_place = same && is_in_place_of_state(s, result, argument);
+    if (is_passed_on(graph, result))
+        return in_place && sf_is_inexact(sf_argument_type(graph, argument)->dtype) &&
+               graph->top->arguments[argument] != graph->top->results[result];
+    bool grows = same && sf_grows_from(&s->growth, result, argument) &&
+                 may_be_lost_state(graph, argument) && a->next_from == SF_FROM_NOTHING;
+    bool number = s->numbers.of[result] == argument && !s->reported[result] && a->next == SF_NONE &&
+                  a->role_from != SF_FROM_SIDECAR && a->next_from == SF_FROM_NOTHING;
+    return grows || number || in_place || is_new_key(graph, result, argument);
+}
+
 static void look_at_result(const seeker *s, uint32_t result)
 {
     sf_result *r = &s->graph->results[result];
     for (uint32_t i = 0; i < s->graph->top->narguments && !r->is_loose; i++) {
-        bool same = sf_result_type(s->graph, result) == sf_argument_type(s->graph, i);
-        bool grows = same && sf_grows_from(&s->growth, result, i) && may_be_lost_state(s->graph, i);
-        bool number = s->numbers.of[result] == i && !s->reported[result] &&
-                      s->graph->arguments[i].next == SF_NONE &&
-                      s->graph->arguments[i].role_from != SF_FROM_SIDECAR;
-        grows = grows && s->graph->arguments[i].next_from == SF_FROM_NOTHING;
-        r->is_loose = grows || number || is_new_key(s->graph, result, i) ||
-                      (same && is_in_place_of_state(s, result, i));
+        r->is_loose = may_be_lost(s, result, i);
         r->like = i;
     }
 }
@@ -166,8 +176,7 @@ void sf_find_loose(sf_graph *graph, bool complete)
             is_loose_argument(&s, linked, i) &&
             (!complete || graph->arguments[i].role_from == SF_FROM_SIDECAR);
     for (uint32_t r = 0; r < graph->top->nresults && !complete; r++)
-        if (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss &&
-            !is_passed_on(graph, r))
+        if (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss)
             look_at_result(&s, r);
     sf_arena_free(&arena);
 }

@@ -25,7 +25,7 @@ enum { SHOWN = 200 };
 
 static const char *result_name(const sf_linker *l, uint32_t result, char text[SHOWN + 8])
 {
-    const char *name = l->graph->results[result].name;
+    const char *name = result == SF_NONE ? "" : l->graph->results[result].name;
     text[0] = '\0';
     if (*name)
         snprintf(text, SHOWN + 8, ", %.*s,", SHOWN, name);
@@ -84,17 +84,18 @@ static void tell_refuted(sf_linker *l, const uint32_t *aliases, const bool *refu
         }
     if (first == SF_NONE)
         return;
-    char name[SHOWN + 8], next[SHOWN + 8], instead[SHOWN + 80] = "", more[40] = "";
-    if (arguments[first].next != SF_NONE)
-        snprintf(instead, sizeof instead, ", but is made into result %u%s which is taken",
-                 arguments[first].next, result_name(l, arguments[first].next, next));
+    char name[SHOWN + 8], next[SHOWN + 8], instead[SHOWN + 80], more[40] = "";
+    snprintf(instead, sizeof instead, "result %u%s is", arguments[first].next,
+             result_name(l, arguments[first].next, next));
     if (count > 1)
-        snprintf(more, sizeof more, " (and %u more)", count - 1);
-    contradict(l,
-               "the text aliases the argument %.*s to result %u%s%s which by the flow of data is "
-               "not its next value%s: the alias says where memory is used again",
-               SHOWN, arguments[first].name, aliases[first], result_name(l, aliases[first], name),
-               more, instead);
+        snprintf(more, sizeof more, " (and %u more arguments)", count - 1);
+    contradict(
+        l,
+        "the text aliases the argument %.*s%s to result %u%s which by the flow of data is not "
+        "its next value%s%s: donation pairs by type alone",
+        SHOWN, arguments[first].name, more, aliases[first], result_name(l, aliases[first], name),
+        arguments[first].next == SF_NONE ? "" : ", but ",
+        arguments[first].next == SF_NONE ? "" : instead);
 }
 
 /* JAX pairs donated arguments and results of one type in their order. Where some become others by the flow of data, the rest

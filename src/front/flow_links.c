@@ -155,12 +155,27 @@ static void link_moved(sf_linker *l, uint32_t result)
         sf_take_result(l, found, result, SF_FROM_FLOW);
 }
 
+/* State that the step passes on as it is stays what it is. */
+static void link_unchanged(sf_linker *l, uint32_t result)
+{
+    const sf_graph *graph = l->graph;
+    sf_value value = graph->top->results[result];
+    uint32_t of = graph->values[value].index;
+    if (of < graph->top->narguments && graph->top->arguments[of] == value && l->kept[of] &&
+        graph->arguments[of].next == SF_NONE)
+        sf_take_result(l, of, result, SF_FROM_FLOW);
+}
+
 void sf_link_by_flow(sf_linker *l)
 {
     while (take_certain(l, SF_GROWS_ANYHOW) || take_certain(l, SF_GROWS_SCALED) ||
            take_certain(l, SF_GROWS_KEPT))
         ;
-    for (uint32_t r = 0; r < l->graph->top->nresults; r++)
-        if (!l->taken[r] && sf_is_passed_on(l, r) && sf_result_type(l->graph, r)->rank > 0)
+    for (uint32_t r = 0; r < l->graph->top->nresults; r++) {
+        if (l->taken[r] || !sf_is_passed_on(l, r) || sf_result_type(l->graph, r)->rank == 0)
+            continue;
+        link_unchanged(l, r);
+        if (!l->taken[r])
             link_moved(l, r);
+    }
 }

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "front/elementwise_state.h"
+#include "ir/clone.h"
 #include "op/op.h"
 
 bool sf_is_called_loss(const char *name)
@@ -128,8 +130,46 @@ static int update_of(const finder *f, sf_value value, int depth)
     return best;
 }
 
-/* The best update; of equal ones the result of the argument's path, or else the first. None, unless another number is a
- * lesser one, which can be the loss: `*other`, the last such. */
+static void mark_value(void *context, sf_value value)
+{
+    ((bool *)context)[value] = true;
+}
+
+/* How many nodes the value needs. */
+static uint32_t count_nodes(const sf_graph *graph, sf_value value)
+{
+    uint32_t count = 0;
+    bool *marks = sf_alloc(graph->nvalues * sizeof *marks);
+    memset(marks, 0, graph->nvalues * sizeof *marks);
+    marks[value] = true;
+    for (uint32_t n = graph->top->nnodes; n-- > 0;) {
+        const sf_node *node = sf_top_node(graph, n);
+        bool any = false;
+        for (uint32_t r = 0; r < node->nresults; r++)
+            any = any || marks[node->result + r];
+        count += any;
+        for (uint32_t o = 0; any && o < node->noperands; o++)
+            marks[node->operands[o]] = true;
+        for (uint32_t r = 0; any && r < node->nregions; r++)
+            sf_block_uses(graph, node->regions[r], mark_value, marks);
+    }
+    sf_free(marks);
+    return count;
+}
+
+/* A loss may have the number in a sum, too: exp(-s) e + s. The new number needs the gradient, which comes after the loss. */
+static bool is_better_update(const finder *f, uint32_t argument, uint32_t a, uint32_t b, int how)
+{
+    const sf_graph *graph = f->graph;
+    bool named = sf_has_path_of(graph, a, argument);
+    if (named != sf_has_path_of(graph, b, argument))
+        return named;
+    return how == KEPT &&
+           count_nodes(graph, graph->top->results[a]) > count_nodes(graph, graph->top->results[b]);
+}
+
+/* The best update of the argument, if another number is none, or a lesser one, which can be the loss: `*other`, the last
+ * such. */
 static uint32_t find_new_number(const finder *f, const sf_number_state *found, uint32_t argument,
                                 uint32_t *other)
 {
@@ -143,17 +183,20 @@ static uint32_t find_new_number(const finder *f, const sf_number_state *found, u
             sf_result_type(graph, r) != sf_argument_type(graph, argument))
             continue;
         int one = update_of(f, graph->top->results[r], DEPTH);
-        if (one > how || (one == how && best != SF_NONE && sf_has_path_of(graph, r, argument) &&
-                          !sf_has_path_of(graph, best, argument))) {
+        if (one > how ||
+            (one == how && one != NONE && is_better_update(f, argument, r, best, how))) {
             best = r;
             how = one;
         }
     }
     *other = SF_NONE;
-    for (uint32_t r = 0; r < graph->top->nresults && best != SF_NONE; r++)
-        if (is_new_number(graph, r) && r != best &&
-            update_of(f, graph->top->results[r], DEPTH) < how)
+    for (uint32_t r = 0; r < graph->top->nresults && best != SF_NONE; r++) {
+        if (!is_new_number(graph, r) || r == best || found->of[r] != SF_NONE)
+            continue;
+        int one = update_of(f, graph->top->results[r], DEPTH);
+        if (one < how || (how == KEPT && is_better_update(f, argument, best, r, how)))
             *other = r;
+    }
     return *other == SF_NONE ? SF_NONE : best;
 }
 

@@ -37,21 +37,18 @@ static void look_at(walker *w, sf_value value)
     SF_PUSH(w->arena, w->queue, w->count, w->capacity, value);
 }
 
-/* How many operands, from the first on, an op has so. */
-static uint32_t count_operands(const sf_node *node, sf_growing how)
+/* The operands from `first` to the end that is returned, which an op has so. A negative multiple is no update of anything. */
+static uint32_t end_of_operands(const sf_node *node, sf_growing how, uint32_t *first)
 {
+    *first = how != SF_GROWS_ANYHOW && sf_is(node, SF_OP_SELECT) ? 1 : 0;
     if (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SELECT) || sf_is(node, SF_OP_MAXIMUM) ||
         sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) || how == SF_GROWS_ANYHOW)
         return node->noperands;
-    if (sf_is(node, SF_OP_CONVERT))
+    if (sf_is(node, SF_OP_CONVERT) || sf_is(node, SF_OP_SUBTRACT))
         return 1;
-    if (sf_is(node, SF_OP_SUBTRACT))
-        return how == SF_GROWS_SCALED ? 2 : 1;
     if (how == SF_GROWS_KEPT)
         return 0;
-    return sf_is(node, SF_OP_MULTIPLY)                              ? 2
-           : sf_is(node, SF_OP_DIVIDE) || sf_is(node, SF_OP_NEGATE) ? 1
-                                                                    : 0;
+    return sf_is(node, SF_OP_MULTIPLY) ? 2 : sf_is(node, SF_OP_DIVIDE) ? 1 : 0;
 }
 
 /* A loop's carried value, and the branches' results, represent the node's result. */
@@ -64,8 +61,8 @@ static void look_behind(walker *w, const sf_node *node, sf_value value, sf_growi
         look_at(w, node->regions[r]->results[number]);
     if (is_update(node))
         look_at(w, node->operands[number]);
-    uint32_t count = count_operands(node, how);
-    for (uint32_t i = 0; is_elementwise(node) && i < count; i++)
+    uint32_t first, end = end_of_operands(node, how, &first);
+    for (uint32_t i = first; is_elementwise(node) && i < end; i++)
         look_at(w, node->operands[i]);
 }
 
@@ -136,7 +133,8 @@ static bool is_kept_forward(const walker *w, const bool *needed, const uint32_t 
     for (size_t i = 0; i < kept; i++) {
         const sf_node *node = sf_maker(w->graph, w->queue[i]);
         bool forward = node && is_forward(needed, origins, w->queue[i], i == 0);
-        for (uint32_t k = 0; node && is_elementwise(node) && k < node->noperands; k++)
+        uint32_t first = node && sf_is(node, SF_OP_SELECT) ? 1 : 0;
+        for (uint32_t k = first; node && is_elementwise(node) && k < node->noperands; k++)
             forward = forward || (sf_maker(w->graph, node->operands[k]) &&
                                   is_forward(needed, origins, node->operands[k], false));
         if (forward)

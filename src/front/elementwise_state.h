@@ -8,7 +8,7 @@
 
 #include "ir/graph.h"
 
-/* How the result has the argument: in a sum, or written into; as a multiple; in other ways. */
+/* How the result has the argument: in a sum, or written into; as a multiple that is not negative; in other ways. */
 typedef enum sf_growing { SF_GROWS_KEPT, SF_GROWS_SCALED, SF_GROWS_ANYHOW } sf_growing;
 
 typedef struct sf_growth {

@@ -1,7 +1,7 @@
 /* Links by the flow of data: of the pairs of a result and an argument that it grows from, those that all ways to give as many
  * arguments as can be a result of their own have in common. Momentum m' = b m + g and p' = p - r m' grow from m, and from p
- * and m: p' cannot be the next m and leave one for p. Where several ways are as good, only results count that are a sum with
- * the argument or a multiple of it, and then those that keep its value, as new parameters do. */
+ * and m: p' cannot be the next m and leave one for p. Where several ways are as good, only results count that keep the value
+ * of the argument, as new parameters do, and then multiples of it. */
 #include "front/role.h"
 #include "front/state_linker.h"
 
@@ -135,47 +135,69 @@ static bool take_certain(sf_linker *l, sf_growing least)
     return any;
 }
 
-/* The old value of other state, passed on, is the next value of the one argument of its type and path that has none. */
-static void link_moved(sf_linker *l, uint32_t result)
+/* The argument that the result is, SF_NONE if it is made. */
+static uint32_t passed_on_by(const sf_linker *l, uint32_t result)
 {
     const sf_graph *graph = l->graph;
-    uint32_t of = graph->values[graph->top->results[result]].index, found = SF_NONE, count = 0;
-    uint32_t next = of < graph->top->narguments ? graph->arguments[of].next : SF_NONE;
-    if (next == SF_NONE || next == result ||
-        graph->top->arguments[of] != graph->top->results[result])
-        return;
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        if (sf_argument_type(graph, i) == sf_result_type(graph, result) &&
-            graph->arguments[i].next == SF_NONE && !l->fed[i] &&
-            !sf_is_called_batch(graph->arguments[i].name) && sf_has_path_of(graph, result, i)) {
-            found = i;
-            count++;
-        }
-    if (count == 1)
-        sf_take_result(l, found, result, SF_FROM_FLOW);
+    sf_value value = graph->top->results[result];
+    uint32_t of = graph->values[value].index;
+    bool is = sf_is_passed_on(l, result) && of < graph->top->narguments &&
+              graph->top->arguments[of] == value && sf_argument_type(graph, of)->rank > 0;
+    return is ? of : SF_NONE;
+}
+
+static bool is_passed_on_freely(const sf_linker *l, uint32_t argument)
+{
+    for (uint32_t r = 0; r < l->graph->top->nresults; r++)
+        if (!l->taken[r] && passed_on_by(l, r) == argument)
+            return true;
+    return false;
+}
+
+/* The old value of other state is the next value of the one argument of its type and path that has none; of several, of the
+ * one whose own value goes on in turn. */
+static bool link_moved(sf_linker *l, uint32_t result)
+{
+    const sf_graph *graph = l->graph;
+    uint32_t of = passed_on_by(l, result), found = SF_NONE, count = 0, turns = 0;
+    uint32_t next = of == SF_NONE ? SF_NONE : graph->arguments[of].next;
+    if (next == SF_NONE || next == result || l->taken[result])
+        return false;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        if (sf_argument_type(graph, i) != sf_result_type(graph, result) ||
+            graph->arguments[i].next != SF_NONE || l->fed[i] ||
+            sf_is_called_batch(graph->arguments[i].name) || !sf_has_path_of(graph, result, i))
+            continue;
+        bool turn = is_passed_on_freely(l, i);
+        found = found == SF_NONE || (turn && turns == 0) ? i : found;
+        turns += turn;
+        count++;
+    }
+    if (count != 1 && turns != 1)
+        return false;
+    sf_take_result(l, found, result, SF_FROM_FLOW);
+    return true;
 }
 
 /* State that the step passes on as it is stays what it is. */
 static void link_unchanged(sf_linker *l, uint32_t result)
 {
-    const sf_graph *graph = l->graph;
-    sf_value value = graph->top->results[result];
-    uint32_t of = graph->values[value].index;
-    if (of < graph->top->narguments && graph->top->arguments[of] == value && l->kept[of] &&
-        graph->arguments[of].next == SF_NONE)
+    uint32_t of = passed_on_by(l, result);
+    if (of != SF_NONE && !l->taken[result] && l->kept[of] &&
+        l->graph->arguments[of].next == SF_NONE)
         sf_take_result(l, of, result, SF_FROM_FLOW);
 }
 
 void sf_link_by_flow(sf_linker *l)
 {
-    while (take_certain(l, SF_GROWS_ANYHOW) || take_certain(l, SF_GROWS_SCALED) ||
-           take_certain(l, SF_GROWS_KEPT))
-        ;
-    for (uint32_t r = 0; r < l->graph->top->nresults; r++) {
-        if (l->taken[r] || !sf_is_passed_on(l, r) || sf_result_type(l->graph, r)->rank == 0)
-            continue;
+    uint32_t count = l->graph->top->nresults;
+    bool any;
+    take_certain(l, SF_GROWS_ANYHOW);
+    do {
+        any = take_certain(l, SF_GROWS_KEPT) || take_certain(l, SF_GROWS_SCALED);
+        for (uint32_t r = 0; r < count; r++)
+            any = link_moved(l, r) || any;
+    } while (any);
+    for (uint32_t r = 0; r < count; r++)
         link_unchanged(l, r);
-        if (!l->taken[r])
-            link_moved(l, r);
-    }
 }

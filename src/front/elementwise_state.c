@@ -179,23 +179,12 @@ sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *aren
     return out;
 }
 
-static size_t find_growth(const sf_growth *growth, uint32_t result, uint32_t argument)
+sf_growing sf_how_it_grows(const sf_growth *growth, uint32_t result, uint32_t argument)
 {
-    size_t i = growth->first[result];
-    while (i < growth->first[result + 1] && growth->arguments[i] != argument)
-        i++;
-    return i;
-}
-
-bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument)
-{
-    return find_growth(growth, result, argument) < growth->first[result + 1];
-}
-
-bool sf_keeps(const sf_growth *growth, uint32_t result, uint32_t argument)
-{
-    size_t at = find_growth(growth, result, argument);
-    return at < growth->first[result + 1] && growth->how[at] == SF_GROWS_KEPT;
+    for (size_t i = growth->first[result]; i < growth->first[result + 1]; i++)
+        if (growth->arguments[i] == argument)
+            return (sf_growing)growth->how[i];
+    return SF_GROWS_NOT;
 }
 
 bool sf_is_written(const sf_graph *graph, uint32_t result)

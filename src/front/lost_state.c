@@ -144,7 +144,7 @@ static bool is_loose_argument(const seeker *s, const bool *linked, uint32_t argu
         any = any || (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss &&
                       !is_passed_on(graph, r) &&
                       sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
-                      (!others || sf_keeps(&s->growth, r, argument)));
+                      (!others || sf_how_it_grows(&s->growth, r, argument) == SF_GROWS_KEPT));
     return any;
 }
 

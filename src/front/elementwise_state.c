@@ -40,7 +40,8 @@ static void look_at(walker *w, sf_value value)
 /* The operands from `first` to the end that is returned, which an op has so. A negative multiple is no update of anything. */
 static uint32_t end_of_operands(const sf_node *node, sf_growing how, uint32_t *first)
 {
-    *first = how != SF_GROWS_ANYHOW && sf_is(node, SF_OP_SELECT) ? 1 : 0;
+    *first =
+        sf_is(node, SF_OP_SELECT) ? 1 : 0; /* a condition decides, but is no part of the value */
     if (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SELECT) || sf_is(node, SF_OP_MAXIMUM) ||
         sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) || how == SF_GROWS_ANYHOW)
         return node->noperands;
@@ -48,7 +49,8 @@ static uint32_t end_of_operands(const sf_node *node, sf_growing how, uint32_t *f
         return 1;
     if (how == SF_GROWS_KEPT)
         return 0;
-    return sf_is(node, SF_OP_MULTIPLY) ? 2 : sf_is(node, SF_OP_DIVIDE) ? 1 : 0;
+    bool scales = sf_is(node, SF_OP_DIVIDE) || sf_is(node, SF_OP_REMAINDER);
+    return sf_is(node, SF_OP_MULTIPLY) ? 2 : scales ? 1 : 0;
 }
 
 /* A loop's carried value, and the branches' results, represent the node's result. */
@@ -120,27 +122,21 @@ uint32_t *sf_tensor_origins(const sf_graph *graph, sf_arena *arena)
     return origins;
 }
 
-/* Whether the value is on the way to the loss: what comes of one argument alone may be a copy of it. */
-static bool is_forward(const bool *needed, const uint32_t *origins, sf_value value, bool is_result)
+/* By value: ops on single elements alone make it from arguments. */
+static bool *find_plain(const sf_graph *graph, const uint32_t *origins, sf_arena *arena)
 {
-    return needed && needed[value] && (is_result || origins[value] == MANY);
-}
-
-/* What is added to kept values counts as well. */
-static bool is_kept_forward(const walker *w, const bool *needed, const uint32_t *origins,
-                            size_t kept)
-{
-    for (size_t i = 0; i < kept; i++) {
-        const sf_node *node = sf_maker(w->graph, w->queue[i]);
-        bool forward = node && is_forward(needed, origins, w->queue[i], i == 0);
-        uint32_t first = node && sf_is(node, SF_OP_SELECT) ? 1 : 0;
-        for (uint32_t k = first; node && is_elementwise(node) && k < node->noperands; k++)
-            forward = forward || (sf_maker(w->graph, node->operands[k]) &&
-                                  is_forward(needed, origins, node->operands[k], false));
-        if (forward)
-            return true;
+    bool *plain = SF_ARRAY(arena, graph->nvalues, bool);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        plain[graph->top->arguments[i]] = true;
+    for (uint32_t n = 0; n < graph->top->nnodes; n++) {
+        const sf_node *node = sf_top_node(graph, n);
+        bool all = is_elementwise(node);
+        for (uint32_t i = 0; all && i < node->noperands; i++)
+            all = plain[node->operands[i]];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            plain[node->result + r] = all || origins[node->result + r] == 0;
     }
-    return false;
+    return plain;
 }
 
 static sf_growing how_of(size_t place, const size_t ends[SF_GROWS_ANYHOW + 1])
@@ -154,21 +150,22 @@ sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *aren
 {
     const sf_block *top = graph->top;
     sf_growth out = {.first = SF_ARRAY(arena, top->nresults + 1, size_t),
-                     .forward = SF_ARRAY(arena, top->nresults, bool),
-                     .kept_forward = SF_ARRAY(arena, top->nresults, bool)};
+                     .forward = SF_ARRAY(arena, top->nresults, bool)};
     const uint32_t *origins = needed ? sf_tensor_origins(graph, arena) : NULL;
+    const bool *plain = needed ? find_plain(graph, origins, arena) : NULL;
     walker w = {.graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
     size_t count = 0, capacity = 0, ways = 0, way_capacity = 0, ends[SF_GROWS_ANYHOW + 1];
     for (uint32_t r = 0; r < top->nresults; r++) {
         w.type = sf_result_type(graph, r);
         w.stamp = r + 1;
         walk(&w, top->results[r], ends);
-        out.kept_forward[r] = is_kept_forward(&w, needed, origins, ends[SF_GROWS_KEPT]);
         for (size_t i = 0; i < w.count; i++) {
             const sf_value_info *info = &graph->values[w.queue[i]];
             if (info->node != SF_NONE) {
-                bool forward = is_forward(needed, origins, w.queue[i], i == 0);
-                out.forward[r] = out.forward[r] || forward;
+                sf_value value = w.queue[i];
+                if (needed && needed[value] &&
+                    (i == 0 || (origins[value] == MANY && !plain[value])))
+                    out.forward[r] = true;
             } else if (info->index < top->narguments && w.queue[i] == top->arguments[info->index]) {
                 SF_PUSH(arena, out.arguments, count, capacity, info->index);
                 SF_PUSH(arena, out.how, ways, way_capacity, (unsigned char)how_of(i, ends));

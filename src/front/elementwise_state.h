@@ -21,9 +21,8 @@ typedef struct sf_growth {
     uint32_t *arguments; /* those of result r: arguments[first[r]] .. arguments[first[r + 1]] */
     size_t *first;
     unsigned char *how; /* sf_growing, beside `arguments` */
-    /* By result: it is on the way to the loss, or grows from what is and is no mere copy of one argument. */
+    /* By result: it is on the way to the loss, or grows from what is and is no mere copy of arguments. */
     bool *forward;
-    bool *kept_forward; /* the same, of what it has as SF_GROWS_KEPT and what that is added to */
 } sf_growth;
 
 /* Lives in the arena. `needed`, by value: what the loss needs; NULL: nothing is forward. */

@@ -126,7 +126,8 @@ static bool take_certain(sf_linker *l, sf_growing least)
         m.search++;
         bool certain = !has_other_result(&m, i, r, 0);
         m.search++;
-        if (certain && !has_other_argument(&m, r, 0)) {
+        if (certain && !has_other_argument(&m, r, 0) &&
+            sf_how_it_grows(&l->growth, r, i) <= SF_GROWS_SCALED) {
             sf_take_result(l, i, r, SF_FROM_FLOW);
             any = true;
         }

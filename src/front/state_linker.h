@@ -49,11 +49,9 @@ static inline bool sf_is_new_state(const sf_linker *l, uint32_t result, uint32_t
         return l->numbers.of[result] == argument && l->numbers.sure[result];
     bool is_loss = result == l->loss && sf_result_type(l->graph, result)->rank == 0;
     sf_growing how = sf_how_it_grows(&l->growth, result, argument);
-    bool keeps = how == SF_GROWS_KEPT;
-    bool is_written = sf_is_written(l->graph, result) && keeps;
-    bool forward = keeps ? l->growth.kept_forward[result] : l->growth.forward[result];
+    bool is_written = sf_is_written(l->graph, result) && how == SF_GROWS_KEPT;
     return how != SF_GROWS_NOT && !is_loss &&
-           (l->relaxed || l->kept[argument] || is_written || !forward);
+           (l->relaxed || l->kept[argument] || is_written || !l->growth.forward[result]);
 }
 
 /* What becomes itself is as well a batch that is passed on. */

@@ -3,7 +3,7 @@
  * A link is judged by its evidence, best first: the user's word; the flow of data, where there is one way alone to give each
  * argument a result that grows from it, by ops on single elements or by writing into a part (flow_links.c); aliases in the
  * text, which pair by type (alias_links.c); names, where an argument of the user's function, or a part of one, comes back as
- * a whole; position and type. The first binds. An alias that the flow of data contradicts is told. No guess makes state of
+ * a whole; position and type. The first binds. Sheaf warns of an alias that the flow of data contradicts. No guess makes state of
  * what is said to be fed, nor of a tensor into which the step puts what it knows of each sample. Only what has new state that
  * grows from the old is believed to be a step: a function that returns gradients has results of the same names and types.
  */

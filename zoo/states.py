@@ -415,7 +415,7 @@ def loss_scale():
     return step, (jnp.float32(8), jnp.int32(0), params, batch)
 
 
-@entry("state-trained-number", {"spread": "param", "params": "param", "x": "batch", "y": "batch"},
+@entry("state-trained-number", {"spread": "opt_state", "params": "param", "x": "batch", "y": "batch"},
        state=["params", "spread"], loss_first=True, recipes="dp")
 def trained_number():
     """a lone number that is trained, which the loss has in a sum: exp(-s) e + s"""

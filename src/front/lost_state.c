@@ -222,8 +222,11 @@ static void tell_results(const sf_graph *graph, bool is_error, sf_diag *diag)
              first, *result->name ? ", " : "", MOST_NAME, result->name, others(count, more),
              MOST_NAME, graph->arguments[result->like].name);
     tell(diag, is_error, text);
-    sf_hint(diag, "--state ARGUMENT=RESULT,... says what becomes what; results that are only given "
-                  "out are named in \"outputs\" of the sidecar");
+    sf_hint(
+        diag,
+        "--state %u=%u says that it does, --state ARGUMENT=RESULT,... what becomes what; results "
+        "that are only given out are named in \"outputs\" of the sidecar",
+        result->like, first);
 }
 
 /* The first of its type that becomes nothing; SF_NONE if there is none. */

@@ -84,6 +84,8 @@ typedef struct finder {
 /* How a number comes out of another: not by updates, as a multiple of it, or with all of it. */
 enum { NONE, SCALED, KEPT };
 
+enum { DEPTH = 8 };
+
 static int update_of(const finder *f, sf_value value, int depth);
 
 static int best_update(const finder *f, const sf_node *node, uint32_t first, int depth)
@@ -157,15 +159,33 @@ static uint32_t count_nodes(const sf_graph *graph, sf_value value)
     return count;
 }
 
-/* A loss may have the number in a sum, too: exp(-s) e + s. The new number needs the gradient, which comes after the loss. */
+/* Of how many numbers among the arguments the result keeps the value. */
+static uint32_t count_kept(const finder *f, uint32_t result)
+{
+    finder other = *f;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->graph->top->narguments; i++) {
+        other.argument = f->graph->top->arguments[i];
+        count += is_number(sf_argument_type(f->graph, i)) &&
+                 update_of(&other, f->graph->top->results[result], DEPTH) == KEPT;
+    }
+    return count;
+}
+
+/* A loss may have numbers in a sum, too: exp(-s) e + s. A new number is one old one with something added; and it needs the
+ * gradient, which comes after the loss. */
 static bool is_better_update(const finder *f, uint32_t argument, uint32_t a, uint32_t b, int how)
 {
     const sf_graph *graph = f->graph;
     bool named = sf_has_path_of(graph, a, argument);
     if (named != sf_has_path_of(graph, b, argument))
         return named;
-    return how == KEPT &&
-           count_nodes(graph, graph->top->results[a]) > count_nodes(graph, graph->top->results[b]);
+    if (how != KEPT)
+        return false;
+    uint32_t of_a = count_kept(f, a), of_b = count_kept(f, b);
+    return of_a != of_b ? of_a < of_b
+                        : count_nodes(graph, graph->top->results[a]) >
+                              count_nodes(graph, graph->top->results[b]);
 }
 
 /* The best update of the argument, if another number is none, or a lesser one, which can be the loss: `*other`, the last
@@ -173,7 +193,6 @@ static bool is_better_update(const finder *f, uint32_t argument, uint32_t a, uin
 static uint32_t find_new_number(const finder *f, const sf_number_state *found, uint32_t argument,
                                 uint32_t *other)
 {
-    enum { DEPTH = 8 };
     const sf_graph *graph = f->graph;
     uint32_t best = SF_NONE;
     int how = NONE;

@@ -27,6 +27,7 @@ typedef struct sf_linker {
     bool *said;    /* by argument: the user said what becomes it, or that nothing does */
     bool *fed;     /* by argument: it is said to be fed, so no guess makes it state */
     bool *kept;    /* by argument: the sidecar says that it is state */
+    bool trusting; /* what is state by its role or an alias may grow from what the loss reads */
     bool relaxed;  /* results that are forward may be state: there is no other */
     uint32_t loss; /* the result that seems to be it as long as no link is known, or SF_NONE */
     sf_growth growth;
@@ -51,7 +52,8 @@ static inline bool sf_is_new_state(const sf_linker *l, uint32_t result, uint32_t
     sf_growing how = sf_how_it_grows(&l->growth, result, argument);
     bool is_written = sf_is_written(l->graph, result) && how == SF_GROWS_KEPT;
     return how != SF_GROWS_NOT && !is_loss &&
-           (l->relaxed || l->kept[argument] || is_written || !l->growth.forward[result]);
+           (l->relaxed || (l->trusting && l->kept[argument]) || is_written ||
+            !l->growth.forward[result]);
 }
 
 /* What becomes itself is as well a batch that is passed on. */

@@ -53,23 +53,23 @@ static uint32_t find_named_result(const sf_graph *graph, const char *text)
 static sf_status link_by_hand(sf_linker *l, char *pair, sf_source from)
 {
     sf_graph *graph = l->graph;
+    sf_status kind = from == SF_FROM_SIDECAR ? SF_EINPUT : SF_EUSAGE;
     char *equals = strrchr(pair, '=');
     if (!equals)
-        return sf_fail(l->diag, SF_EUSAGE, SF_NOWHERE, "state \"%s\" is not ARGUMENT=RESULT", pair);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state \"%s\" is not ARGUMENT=RESULT", pair);
     *equals = 0;
     bool none = strcmp(equals + 1, "none") == 0;
     uint32_t argument = find_named_argument(graph, pair);
     uint32_t result = none ? SF_NONE : find_named_result(graph, equals + 1);
     if (argument == SF_NONE)
-        return sf_fail(l->diag, SF_EUSAGE, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
     if (result == SF_NONE && !none)
-        return sf_fail(l->diag, SF_EUSAGE, SF_NOWHERE, "state: there is no result \"%s\"",
-                       equals + 1);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state: there is no result \"%s\"", equals + 1);
     if (!none && sf_argument_type(graph, argument) != sf_result_type(graph, result))
-        return sf_fail(l->diag, SF_EUSAGE, SF_NOWHERE,
+        return sf_fail(l->diag, kind, SF_NOWHERE,
                        "state: argument %u and result %u have different types", argument, result);
     if (l->said[argument] && from != SF_FROM_SIDECAR)
-        return sf_fail(l->diag, SF_EUSAGE, SF_NOWHERE, "state: argument %u comes twice", argument);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state: argument %u comes twice", argument);
     if (l->said[argument]) /* the command line said it */
         return SF_OK;
     l->said[argument] = true;
@@ -201,6 +201,8 @@ static void infer_links(sf_linker *l, const uint32_t *aliases)
 {
     const sf_graph *graph = l->graph;
     find_evidence(l, aliases);
+    sf_link_by_flow(l);
+    l->trusting = true;
     sf_link_by_flow(l);
     bool named = has_names(graph) && graph->top->nresults > 0 && *graph->results[0].name;
     if (!named && !may_be_step(l))

@@ -19,42 +19,68 @@
 #define B "tensor<6xf32>"
 #define X "tensor<6x3xf32>"
 #define Q "tensor<12xf32>"
-#define OP(result, op, a, b, type) "  %" result " = stablehlo." op " %" a ", %" b " : " type "\n"
-#define SUM(result, of, type)                                                                      \
-    "  %" result " = stablehlo.reduce(%" of " init: %z) applies stablehlo.add across dimensions "  \
-    "= [0] : (" type ", " N ") -> " N "\n"
-#define TANH(result, of) "  %" result " = stablehlo.tanh %" of " : " B "\n"
-#define BODY                                                                                       \
-    "  %z = stablehlo.constant dense<0.0> : " N "\n"                                               \
-    "  %t = stablehlo.constant dense<0.1> : " N "\n"                                               \
-    "  %tv = stablehlo.constant dense<0.1> : " V "\n"                                              \
-    "  %tb = stablehlo.constant dense<0.1> : " B "\n"                                              \
-    "  %zi = stablehlo.constant dense<0> : tensor<i32>\n"                                          \
-    "  %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (" X ", " V ") -> " B     \
-    "\n" OP("d", "subtract", "p", "y", B) OP("dd", "multiply", "d", "d", B)                        \
-        SUM("r", "dd", B) /* The loss has the trained number s in a product and in a sum. */       \
-        "  %es = stablehlo.exponential %s : " N "\n" OP("rs", "multiply", "r", "es", N)            \
-            OP("l", "add", "rs", "s", N) OP("lc", "multiply", "l", "c", N)                         \
-                OP("L", "divide", "lc", "c", N) /* the loss out of its scale */                    \
-        OP("J", "add", "rs", "t", N) OP("js", "multiply", "J", "t", N) OP(                         \
-            "S", "subtract", "s", "js", N) OP("c2", "add", "c", "c", N)                            \
-            OP("c0", "multiply", "c", "t",                                                         \
-               N) "  %big = stablehlo.compare GT, %lc, %t : (" N ", " N ") -> tensor<i1>\n"        \
-                  "  %C = stablehlo.select %big, %c2, %c0 : tensor<i1>, " N "\n"                   \
-                  "  %g = stablehlo.dot_general %d, %x, contracting_dims = [0] x [0] : (" B ", " X \
-                  ") -> " V "\n" OP("m0", "multiply", "m", "tv", V) OP("M", "add", "m0", "g", V)   \
-                      OP("u", "multiply", "M", "tv", V) OP("W", "subtract", "w", "u", V)           \
-                          OP("e0", "multiply", "e", "tv", V) OP("e1", "multiply", "W", "tv", V)    \
-                              OP("E", "add", "e0", "e1", V) /* a gradient that draws w to v */     \
-        OP("wv", "subtract", "w", "v", V) OP("gv", "multiply", "wv", "tv", V)                      \
-            OP("G", "add", "g", "gv", V) OP("uG", "multiply", "G", "tv", V)                        \
-                OP("Z", "subtract", "w", "uG", V) /* made anew, and a decoy of its type */         \
-        TANH("H", "p") OP("D", "subtract", "y", "H", B) OP("k0", "multiply", "k", "tb", B)         \
-            OP("K", "add", "k0", "p", B)                                                           \
-                TANH("O", "K") "  %Q = stablehlo.dynamic_update_slice %q, %p, %zi : (" Q ", " B    \
-                               ", tensor<i32>) -> " Q "\n" OP("QQ", "multiply", "Q", "Q", Q)       \
-                                   SUM("n", "QQ", Q)        /* a loss that reads the buffer */     \
-        OP("OO", "multiply", "O", "O", B) SUM("o", "OO", B) /* one that reads what is carried */
+
+/* RESULT OP A B TYPE: ops on single elements, `sum` of all elements and `tanh` (without B); or a line of the text. */
+static const char *const body[] = {
+    "%z = stablehlo.constant dense<0.0> : " N,
+    "%zi = stablehlo.constant dense<0> : tensor<i32>",
+    "%t = stablehlo.constant dense<0.1> : " N,
+    "%tv = stablehlo.constant dense<0.1> : " V,
+    "%tb = stablehlo.constant dense<0.1> : " B,
+    "%p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (" X ", " V ") -> " B,
+    /* The loss has the trained number s in a product and in a sum. */
+    "d subtract p y " B,
+    "%g = stablehlo.dot_general %d, %x, contracting_dims = [0] x [0] : (" B ", " X ") -> " V,
+    "dd multiply d d " B,
+    "r sum dd - " B,
+    "%es = stablehlo.exponential %s : " N,
+    "rs multiply r es " N,
+    "l add rs s " N,
+    "J add rs t " N,
+    "js multiply J t " N,
+    "S subtract s js " N,
+    /* A loss of two such numbers. */
+    "%ea = stablehlo.exponential %a : " N,
+    "la multiply r ea " N,
+    "al add la a " N,
+    "T add l al " N,
+    "at multiply la t " N,
+    "A subtract a at " N,
+    /* A loss out of its scale. */
+    "lc multiply l c " N,
+    "L divide lc c " N,
+    "c2 add c c " N,
+    "c0 multiply c t " N,
+    "%big = stablehlo.compare GT, %lc, %t : (" N ", " N ") -> tensor<i1>",
+    "%C = stablehlo.select %big, %c2, %c0 : tensor<i1>, " N,
+    /* Momentum, and an average of the weights. */
+    "m0 multiply m tv " V,
+    "M add m0 g " V,
+    "u multiply M tv " V,
+    "W subtract w u " V,
+    "e0 multiply e tv " V,
+    "e1 multiply W tv " V,
+    "E add e0 e1 " V,
+    /* A gradient that draws w to v. */
+    "wv subtract w v " V,
+    "gv multiply wv tv " V,
+    "G add g gv " V,
+    "uG multiply G tv " V,
+    "Z subtract w uG " V,
+    /* Made anew, and a decoy of its type. */
+    "H tanh p - " B,
+    "D subtract y H " B,
+    /* What is carried, and a loss that reads it. */
+    "k0 multiply k tb " B,
+    "K add k0 p " B,
+    "O tanh K - " B,
+    "OO multiply O O " B,
+    "o sum OO - " B,
+    /* A buffer, and a loss that reads it. */
+    "%Q = stablehlo.dynamic_update_slice %q, %p, %zi : (" Q ", " B ", tensor<i32>) -> " Q,
+    "QQ multiply Q Q " Q,
+    "n sum QQ - " Q,
+};
 
 static const struct {
     char letter;
@@ -65,7 +91,8 @@ static const struct {
                {'M', V, NULL},     {'E', V, NULL},  {'G', V, NULL},   {'Z', V, NULL},
                {'l', N, NULL},     {'L', N, NULL},  {'J', N, NULL},   {'S', N, NULL},
                {'C', N, NULL},     {'H', B, NULL},  {'D', B, NULL},   {'K', B, NULL},
-               {'O', B, NULL},     {'Q', Q, NULL},  {'n', N, NULL},   {'o', N, NULL}};
+               {'O', B, NULL},     {'Q', Q, NULL},  {'a', N, "[]"},   {'A', N, NULL},
+               {'T', N, NULL},     {'n', N, NULL},  {'o', N, NULL}};
 enum { NTENSORS = sizeof tensors / sizeof *tensors, TEXT = 16384, MOST = 12 };
 
 typedef struct signature {
@@ -102,6 +129,10 @@ static const signature signatures[] = {
     {"aliased to the loss", "wsxy", "lWS", true, "wWsl", "", NULL, "wWsS", 'l', 1, 0},
     {"with its gradient", "wsxy", "WJSl", true, "", "", NULL, "wWsS", 'l', 0, 0},
     {"with its gradient last", "wsxy", "WSlJ", true, "", "", NULL, "wWsS", 'l', 0, 0},
+    {"two trained numbers, the loss between", "sawxy", "ATSW", true, "", "", NULL, "sSaAwW", 'T', 0,
+     0},
+    {"two trained numbers, with roles", "sawxy", "TWAS", true, "", "pppbb", NULL, "sSaAwW", 'T', 0,
+     0},
     {"a scale of the loss", "wcxy", "LWC", true, "", "", NULL, "wWcC", 'L', 0, 0},
     {"a scale, aliased to the loss", "wcxy", "LWC", true, "wWcL", "", NULL, "wWcC", 'L', 1, 0},
     {"a scale, with roles", "wcxy", "LWC", true, "", "pobb", NULL, "wWcC", 'L', 0, 0},
@@ -133,6 +164,26 @@ static void put(char *text, const char *format, ...)
     va_end(list);
 }
 
+static void put_body(char *text)
+{
+    for (size_t i = 0; i < sizeof body / sizeof *body; i++) {
+        char result[8], op[16], a[8], b[8], type[24];
+        if (*body[i] == '%')
+            put(text, "  %s\n", body[i]);
+        else if (sscanf(body[i], "%7s %15s %7s %7s %23s", result, op, a, b, type) != 5)
+            fail_msg("%s", body[i]);
+        else if (strcmp(op, "sum") == 0)
+            put(text,
+                "  %%%s = stablehlo.reduce(%%%s init: %%z) applies stablehlo.add across dimensions "
+                "= [0] : (%s, " N ") -> " N "\n",
+                result, a, type);
+        else if (strcmp(op, "tanh") == 0)
+            put(text, "  %%%s = stablehlo.tanh %%%s : %s\n", result, a, type);
+        else
+            put(text, "  %%%s = stablehlo.%s %%%s, %%%s : %s\n", result, op, a, b, type);
+    }
+}
+
 static int find(char letter)
 {
     for (int i = 0; i < NTENSORS; i++)
@@ -150,7 +201,7 @@ static char partner(const char *pairs, char letter)
     return 0;
 }
 
-/* Arguments of BODY that the signature does not name are constants of it. */
+/* Arguments of the body that the signature does not name are constants of it. */
 static void write_step(const signature *s, char *text)
 {
     *text = 0;
@@ -175,10 +226,11 @@ static void write_step(const signature *s, char *text)
                 strcmp(type, V) == 0 ? "['w']" : "");
     }
     put(text, ") {\n");
-    for (const char *c = "wmevxyschkq"; *c; c++)
+    for (const char *c = "wmevxyschkqa"; *c; c++)
         if (!strchr(s->arguments, *c))
             put(text, "  %%%c = stablehlo.constant dense<0.5> : %s\n", *c, tensors[find(*c)].type);
-    put(text, "%s  return ", BODY);
+    put_body(text);
+    put(text, "  return ");
     for (const char *r = s->results; *r; r++)
         put(text, "%s%%%c", r > s->results ? ", " : "", *r);
     put(text, " : ");

@@ -10,7 +10,7 @@ arguments do, the same tree of the same shapes; the rest is what the step report
 it. A single array or number that may be either is refused. Written are
 
     NAME.stablehlo.mlir      the step, with the state donated, so that the text says what becomes what
-    NAME.json                the sidecar: the role of every argument, and which result is the loss
+    NAME.json                the sidecar: the role of every argument, which result is the loss, and with `state` the links
     NAME.io.safetensors      arguments and results of the first step, batches and losses of all: sheaf verify --against
 
 With jax.ShapeDtypeStruct instead of arrays, of a model that is too large to create, there are no values. Needs JAX and
@@ -126,7 +126,7 @@ class Step:
     def lower(self):
         donated = [i for i in self.next if i is not None]
         self.jitted = jax.jit(self.step)
-        return jax.jit(self.step, donate_argnums=donated).lower(*self.arguments).as_text(debug_info=True)
+        return jax.jit(self.step, donate_argnums=donated, keep_unused=True).lower(*self.arguments).as_text(debug_info=True)
 
     def find_loss(self, results):
         """The number of the leaf that is called loss; else of one with loss in its name; else of the first floating scalar
@@ -161,6 +161,17 @@ class Step:
         """The numbers of the leaves that become nothing."""
         owners = [after for form, after in zip(self.results, self.next) for _ in form[1]]
         return [i for i, after in enumerate(owners) if after is None]
+
+    def links(self):
+        """ARGUMENT=RESULT for each leaf of the state, by numbers: JAX pairs donated arguments with results by type alone."""
+        first, pairs, result = [], [], 0
+        for form in [None, *self.forms[:-1]]:
+            first.append(first[-1] + len(form[1]) if form else 0)
+        for form, after in zip(self.results, self.next):
+            if after is not None:
+                pairs += [f"{first[after] + k}={result + k}" for k in range(len(form[1]))]
+            result += len(form[1])
+        return ",".join(pairs)
 
     def leaves(self):
         for i, (name, argument) in enumerate(zip(self.names, self.arguments)):
@@ -214,8 +225,8 @@ def export(step, arguments, name, batches=None, steps=3, state=None):
         written.append(f"{name}.json")
         with open(written[-1], "w", encoding="utf-8") as file:
             loss = "" if made.loss is None else f', "loss": {made.loss}'
-            outputs = f', "outputs": {made.outputs()}' if state is not None else ""
-            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{loss}{outputs}}}\n")
+            said = f', "state": "{made.links()}", "outputs": {made.outputs()}' if state is not None else ""
+            file.write('{"args": [\n' + ",\n".join(map(json.dumps, entries)) + f"\n]{loss}{said}}}\n")
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for _, _, leaf in made.leaves()):
         written.append(f"{name}.io.safetensors")
         write_safetensors(written[-1], made.values(batches or [{}] * steps))

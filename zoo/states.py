@@ -376,6 +376,62 @@ def heavy_ball():
     return step, (weights, weights, draw.normal(16, 16), draw.integers(8, 16))
 
 
+AVERAGED = {"params": "param", "average": "opt_state", "x": "batch", "y": "batch"}
+
+
+def averaged():
+    """results in another order than the arguments: the average of the weights, which has their tree, before them"""
+    draw = Draw()
+    params, average, batch = mlp_params(draw), mlp_params(draw), mlp_batch(draw)
+
+    def step(params, average, x, y):
+        loss, grads = jax.value_and_grad(lambda p: cross_entropy(mlp(p, x), y))(params)
+        params = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+        return loss, jax.tree.map(lambda a, p: 0.9 * a + 0.1 * p, average, params), params
+
+    return step, (params, average, batch["x"], batch["y"])
+
+
+entry("state-average-first", AVERAGED, state=["average", "params"], loss_first=True, recipes="dp")(averaged)
+entry("state-average-donated", AVERAGED, state=["average", "params"], loss_first=True, donate=True, recipes="dp",
+      summary="the same donated: JAX pairs the weights with the average, which has their types")(averaged)
+
+
+@entry("state-loss-scale", {"scale": "opt_state", "good": "opt_state", "params": "param", "batch": "batch"},
+       state=["params", "good", "scale"], loss_first=True, donate=True, recipes="dp")
+def loss_scale():
+    """a scale of the loss that grows and shrinks, donated and of the type of the loss"""
+    draw = Draw()
+    params, batch = mlp_params(draw), mlp_batch(draw)
+
+    def step(scale, good, params, batch):
+        loss, grads = jax.value_and_grad(lambda p: mlp_loss(p, batch) * scale)(params)
+        finite = jnp.isfinite(loss)
+        params = jax.tree.map(lambda p, g: jnp.where(finite, p - 0.1 * g / scale, p), params, grads)
+        good = jnp.where(finite, good + 1, 0)
+        grown = jnp.where(good % 2 == 0, scale * 2, scale)
+        return loss / scale, params, good, jnp.where(finite, grown, scale / 2)
+
+    return step, (jnp.float32(8), jnp.int32(0), params, batch)
+
+
+@entry("state-trained-number", {"spread": "opt_state", "params": "param", "x": "batch", "y": "batch"},
+       state=["params", "spread"], loss_first=True, recipes="dp")
+def trained_number():
+    """a lone number that is trained, which the loss has in a sum: exp(-s) e + s"""
+    draw = Draw()
+    params, batch = mlp_params(draw), mlp_batch(draw)
+
+    def step(spread, params, x, y):
+        def loss_of(params, spread):
+            return jnp.exp(-spread) * cross_entropy(mlp(params, x), y) + spread
+
+        loss, (grads, grad) = jax.value_and_grad(loss_of, argnums=(0, 1))(params, spread)
+        return loss, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), spread - 0.1 * grad
+
+    return step, (jnp.float32(0.1), params, batch["x"], batch["y"])
+
+
 @entry("state-preferred", {"params": "param", "ref": "param", "x": "batch", "good": "batch", "bad": "batch"},
        state=["params"], recipes="dp megatron")
 def preferred_answers():

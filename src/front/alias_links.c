@@ -1,4 +1,5 @@
-/* Links by the aliases of the text, which bind unless they are of memory only; and what contradicts what. */
+/* Links by the aliases of the text, and what contradicts what. JAX pairs donated arguments with results of their type in
+ * order: an alias says that a result replaces the argument, but which one does follows from the flow of data. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -20,38 +21,11 @@ sf_status sf_check_aliases(const sf_graph *graph, sf_diag *diag)
     return SF_OK;
 }
 
-/* Whether the result has the argument's path after that of something else, and grows from it. */
-static bool is_namesake(const sf_linker *l, uint32_t result, uint32_t argument)
-{
-    const sf_graph *graph = l->graph;
-    return sf_result_type(graph, result) == sf_argument_type(graph, argument) &&
-           sf_has_path_of(graph, result, argument) && sf_is_new_state(l, result, argument);
-}
-
-/* The result that an argument becomes although the text aliases it to another; or SF_NONE. JAX pairs donated arguments with
- * results of their type in order, gradients and the state of other tensors included: then an alias is of memory only. It is
- * when the argument does not grow into that result, but into one that has its name and is aliased to nothing of that
- * name. */
-static uint32_t refute_alias(const sf_linker *l, uint32_t argument, const uint32_t *aliases)
-{
-    const sf_block *top = l->graph->top;
-    if (sf_grows_from(&l->growth, aliases[argument], argument))
-        return SF_NONE;
-    for (uint32_t r = 0; r < top->nresults; r++) {
-        bool claimed = l->taken[r] || r == aliases[argument] || !is_namesake(l, r, argument);
-        for (uint32_t i = 0; !claimed && i < top->narguments; i++)
-            claimed = aliases[i] == r && is_namesake(l, r, i);
-        if (!claimed)
-            return r;
-    }
-    return SF_NONE;
-}
-
 enum { SHOWN = 200 };
 
 static const char *result_name(const sf_linker *l, uint32_t result, char text[SHOWN + 8])
 {
-    const char *name = l->graph->results[result].name;
+    const char *name = result == SF_NONE ? "" : l->graph->results[result].name;
     text[0] = '\0';
     if (*name)
         snprintf(text, SHOWN + 8, ", %.*s,", SHOWN, name);
@@ -75,136 +49,136 @@ static void contradict(sf_linker *l, const char *format, ...)
                      "argument is for and, in \"outputs\", which results become none");
 }
 
-void sf_drop_refuted_aliases(sf_linker *l, uint32_t *aliases)
+/* Whether the argument grows into a result that nothing becomes, but not into `alias`. */
+static bool grows_elsewhere(const sf_linker *l, uint32_t argument, uint32_t alias)
 {
-    sf_graph *graph = l->graph;
-    uint32_t refuted = SF_NONE, better = SF_NONE;
-    for (uint32_t i = 0; i < graph->top->narguments && refuted == SF_NONE; i++)
-        if (aliases[i] != SF_NONE && (better = refute_alias(l, i, aliases)) != SF_NONE)
-            refuted = i;
-    if (refuted == SF_NONE)
-        return;
-    char first[SHOWN + 8], second[SHOWN + 8];
-    contradict(
-        l,
-        "the text aliases the argument %.*s to result %u%s which is not made from it element "
-        "by element, but result %u%s is and has its name: it is taken, and such aliases "
-        "say where memory is used again",
-        SHOWN, graph->arguments[refuted].name, aliases[refuted],
-        result_name(l, aliases[refuted], first), better, result_name(l, better, second));
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        if (aliases[i] != SF_NONE && !is_namesake(l, aliases[i], i))
-            aliases[i] = SF_NONE;
-}
-
-/* Of one type: the results that arguments grow into, and the one that each is aliased to. */
-typedef struct matching {
-    const sf_linker *l;
-    uint32_t *becomes; /* by argument: its result, at first by the aliases */
-    uint32_t *owners;  /* by result: the argument that it becomes, or SF_NONE */
-    bool *seen;        /* by result */
-    uint32_t left;     /* the result that the first argument gives up: free only for a cycle */
-    bool cycle;
-} matching;
-
-/* Finds the argument a result that it grows into; who has that one finds another. The depth is that of one type's tensors. */
-static bool find_grown(matching *m, uint32_t argument, int depth)
-{
-    enum { DEEPEST = 64 };
-    const sf_graph *graph = m->l->graph;
-    for (int cycle = 0; cycle < 2; cycle++)
-        for (uint32_t r = 0; r < graph->top->nresults; r++) {
-            uint32_t owner = m->owners[r];
-            if (m->seen[r] || (cycle == 0 && r == m->left) || m->l->taken[r] ||
-                sf_result_type(graph, r) != sf_argument_type(graph, argument) ||
-                sf_is_passed_on(m->l, r) || !sf_is_new_state(m->l, r, argument))
-                continue;
-            m->seen[r] = true;
-            m->cycle = m->cycle || r == m->left;
-            if (owner == SF_NONE || r == m->left ||
-                (depth < DEEPEST && find_grown(m, owner, depth + 1))) {
-                m->becomes[argument] = r;
-                m->owners[r] = argument;
-                return true;
-            }
-        }
+    const sf_graph *graph = l->graph;
+    if (sf_grows_from(&l->growth, alias, argument))
+        return false;
+    for (uint32_t r = 0; r < graph->top->nresults; r++)
+        if (!l->taken[r] && !sf_is_passed_on(l, r) &&
+            sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
+            sf_is_new_state(l, r, argument))
+            return true;
     return false;
 }
 
-/* Where no name speaks: JAX pairs donated arguments with the first results of their type. If one does not grow into its
- * result, but all could grow into results among which some are aliased to nothing, those are taken. If they only change
- * places the text is followed. Gives, by argument, the results that are taken instead, or SF_NONE. */
-static uint32_t *refute_by_growth(sf_linker *l, const uint32_t *aliases)
+/* What is against the alias: the flow of data, or another tensor that becomes that result. */
+static bool is_refuted(const sf_linker *l, uint32_t argument, uint32_t alias)
 {
-    const sf_block *top = l->graph->top;
-    uint32_t *instead = SF_ARRAY(&l->arena, top->narguments, uint32_t);
-    bool cycles = false;
-    for (uint32_t i = 0; i < top->narguments; i++)
-        instead[i] = SF_NONE;
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        if (aliases[i] == SF_NONE || instead[i] != SF_NONE || l->kept[i] ||
-            sf_grows_from(&l->growth, aliases[i], i) || sf_has_path_of(l->graph, aliases[i], i))
-            continue;
-        matching m = {l,
-                      SF_ARRAY(&l->arena, top->narguments, uint32_t),
-                      SF_ARRAY(&l->arena, top->nresults, uint32_t),
-                      SF_ARRAY(&l->arena, top->nresults, bool),
-                      aliases[i],
-                      false};
-        for (uint32_t r = 0; r < top->nresults; r++)
-            m.owners[r] = SF_NONE;
-        for (uint32_t k = 0; k < top->narguments; k++) {
-            m.becomes[k] = instead[k] != SF_NONE ? instead[k] : aliases[k];
-            if (m.becomes[k] != SF_NONE)
-                m.owners[m.becomes[k]] = k;
+    uint32_t next = l->graph->arguments[argument].next;
+    return next != SF_NONE ? next != alias : l->taken[alias] || grows_elsewhere(l, argument, alias);
+}
+
+/* The first refuted alias, and how many there are. */
+static void tell_refuted(sf_linker *l, const uint32_t *aliases, const bool *refuted)
+{
+    const sf_argument *arguments = l->graph->arguments;
+    uint32_t first = SF_NONE, count = 0;
+    for (uint32_t i = 0; i < l->graph->top->narguments; i++)
+        if (refuted[i] && !l->said[i] && !l->graph->results[aliases[i]].is_output) {
+            bool better = first == SF_NONE ||
+                          (arguments[first].next == SF_NONE && arguments[i].next != SF_NONE);
+            first = better ? i : first;
+            count++;
         }
-        if (!find_grown(&m, i, 0) || (m.cycle && cycles))
+    if (first == SF_NONE)
+        return;
+    char name[SHOWN + 8], next[SHOWN + 8], instead[SHOWN + 80], more[40] = "";
+    snprintf(instead, sizeof instead, "result %u%s is", arguments[first].next,
+             result_name(l, arguments[first].next, next));
+    if (count > 1)
+        snprintf(more, sizeof more, " (and %u more arguments)", count - 1);
+    contradict(
+        l,
+        "the text aliases the argument %.*s%s to result %u%s which by the flow of data is not "
+        "its next value%s%s: donation pairs by type alone",
+        SHOWN, arguments[first].name, more, aliases[first], result_name(l, aliases[first], name),
+        arguments[first].next == SF_NONE ? "" : ", but ",
+        arguments[first].next == SF_NONE ? "" : instead);
+}
+
+/* JAX pairs donated arguments and results of one type in their order. Where some become others by the flow of data, the rest
+ * of both is paired in its order. */
+static void pair_rest(sf_linker *l, const uint32_t *aliases, const bool *refuted)
+{
+    const sf_graph *graph = l->graph;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        if (!refuted[i] || graph->arguments[i].next != SF_NONE || !l->taken[aliases[i]] ||
+            l->fed[i] || grows_elsewhere(l, i, aliases[i]))
             continue;
-        cycles = cycles || m.cycle;
-        char first[SHOWN + 8], second[SHOWN + 8];
-        contradict(l,
-                   "the text aliases the argument %.*s to result %u%s which is not made from it "
-                   "element by element, but result %u%s is: %s",
-                   SHOWN, l->graph->arguments[i].name, aliases[i],
-                   result_name(l, aliases[i], first), m.becomes[i],
-                   result_name(l, m.becomes[i], second),
-                   m.cycle ? "the alias is followed, but may only say where memory is used again"
-                           : "it is taken, and the alias says where memory is used again");
-        for (uint32_t k = 0; !m.cycle && k < top->narguments; k++)
-            if (m.becomes[k] != aliases[k])
-                instead[k] = m.becomes[k];
+        for (uint32_t k = 0; k < graph->top->narguments; k++)
+            if (aliases[k] != SF_NONE && refuted[k] && !l->taken[aliases[k]] &&
+                sf_result_type(graph, aliases[k]) == sf_argument_type(graph, i) &&
+                !graph->results[aliases[k]].is_output) {
+                sf_take_result(l, i, aliases[k], SF_FROM_ORDER);
+                break;
+            }
     }
-    return instead;
+}
+
+/* Another result that the argument, which is made anew, may as well become: of its type, and nothing's. */
+static uint32_t find_as_good(const sf_linker *l, const uint32_t *aliases, uint32_t argument)
+{
+    const sf_graph *graph = l->graph;
+    uint32_t alias = aliases[argument], found = SF_NONE;
+    if (sf_grows_from(&l->growth, alias, argument) || sf_has_path_of(graph, alias, argument) ||
+        sf_may_be_key(sf_argument_type(graph, argument)))
+        return SF_NONE;
+    for (uint32_t r = 0; r < graph->top->nresults && found == SF_NONE; r++) {
+        bool other = r != alias && r != l->loss && !l->taken[r] && !sf_is_passed_on(l, r) &&
+                     sf_result_type(graph, r) == sf_argument_type(graph, argument);
+        for (uint32_t k = 0; k < graph->top->narguments && other; k++)
+            other = aliases[k] != r;
+        found = other ? r : SF_NONE;
+    }
+    return found;
+}
+
+static void take_alias(sf_linker *l, const uint32_t *aliases, uint32_t i)
+{
+    const sf_argument *argument = &l->graph->arguments[i];
+    uint32_t alias = aliases[i], other = find_as_good(l, aliases, i);
+    char name[SHOWN + 8], second[SHOWN + 8];
+    if (other != SF_NONE)
+        contradict(
+            l,
+            "the text aliases the argument %.*s to result %u%s but result %u%s has its type, "
+            "too, and neither is made from it element by element: the alias is followed",
+            SHOWN, argument->name, alias, result_name(l, alias, name), other,
+            result_name(l, other, second));
+    if (l->fed[i] || (sf_is_called_batch(argument->name) && l->growth.forward[alias]))
+        contradict(l,
+                   "the argument %.*s is %s by %s, but the text aliases it to result %u%s so "
+                   "that becomes it in the next step",
+                   SHOWN, argument->name, sf_role_name(l->fed[i] ? argument->role : SF_ROLE_BATCH),
+                   l->fed[i] ? "the sidecar" : "its name", alias, result_name(l, alias, name));
+    sf_take_result(l, i, alias, SF_FROM_ALIAS);
 }
 
 void sf_link_by_alias(sf_linker *l, const uint32_t *aliases)
 {
+    sf_graph *graph = l->graph;
     char name[SHOWN + 8];
-    const uint32_t *instead = refute_by_growth(l, aliases);
-    for (uint32_t i = 0; i < l->graph->top->narguments; i++)
-        if (instead[i] != SF_NONE)
-            sf_take_result(l, i, instead[i], SF_FROM_FLOW);
-    for (uint32_t i = 0; i < l->graph->top->narguments; i++) {
-        const sf_argument *argument = &l->graph->arguments[i];
-        if (aliases[i] == SF_NONE || instead[i] != SF_NONE)
+    bool *refuted = SF_ARRAY(&l->arena, graph->top->narguments, bool);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        refuted[i] = aliases[i] != SF_NONE && is_refuted(l, i, aliases[i]);
+    tell_refuted(l, aliases, refuted);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        if (aliases[i] == SF_NONE || l->said[i])
             continue;
-        if (l->graph->results[aliases[i]].is_output)
+        if (graph->results[aliases[i]].is_output)
             contradict(l,
                        "the text aliases the argument %.*s to result %u%s which is no new state "
                        "by \"outputs\" of the sidecar: it is not linked",
-                       SHOWN, argument->name, aliases[i], result_name(l, aliases[i], name));
-        if (l->taken[aliases[i]])
-            continue;
-        if (l->fed[i] || (sf_is_called_batch(argument->name) && l->growth.forward[aliases[i]]))
-            contradict(l,
-                       "the argument %.*s is %s by %s, but the text aliases it to result %u%s so "
-                       "that becomes it in the next step",
-                       SHOWN, argument->name,
-                       sf_role_name(l->fed[i] ? argument->role : SF_ROLE_BATCH),
-                       l->fed[i] ? "the sidecar" : "its name", aliases[i],
+                       SHOWN, graph->arguments[i].name, aliases[i],
                        result_name(l, aliases[i], name));
-        sf_take_result(l, i, aliases[i], SF_FROM_ALIAS);
+        else if (graph->arguments[i].next == aliases[i])
+            graph->arguments[i].next_from = SF_FROM_ALIAS;
+        else if (!refuted[i])
+            take_alias(l, aliases, i);
     }
+    pair_rest(l, aliases, refuted);
 }
 
 void sf_tell_namesakes(sf_linker *l)
@@ -212,8 +186,9 @@ void sf_tell_namesakes(sf_linker *l)
     const sf_graph *graph = l->graph;
     char name[SHOWN + 8];
     for (uint32_t i = 0; i < graph->top->narguments; i++)
-        for (uint32_t r = 0;
-             l->fed[i] && graph->arguments[i].next == SF_NONE && r < graph->top->nresults; r++) {
+        for (uint32_t r = 0; l->fed[i] && !l->said[i] && graph->arguments[i].next == SF_NONE &&
+                             r < graph->top->nresults;
+             r++) {
             bool updates = l->numbers.of[r] == i && l->numbers.sure[r];
             if (l->taken[r] || sf_result_type(graph, r) != sf_argument_type(graph, i) ||
                 !(updates || sf_has_path_of(graph, r, i)))

@@ -37,8 +37,24 @@ static void look_at(walker *w, sf_value value)
     SF_PUSH(w->arena, w->queue, w->count, w->capacity, value);
 }
 
+/* The operands from `first` to the end that is returned, which an op has so. A negative multiple is no update of anything. */
+static uint32_t end_of_operands(const sf_node *node, sf_growing how, uint32_t *first)
+{
+    *first =
+        sf_is(node, SF_OP_SELECT) ? 1 : 0; /* a condition decides, but is no part of the value */
+    if (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SELECT) || sf_is(node, SF_OP_MAXIMUM) ||
+        sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) || how == SF_GROWS_ANYHOW)
+        return node->noperands;
+    if (sf_is(node, SF_OP_CONVERT) || sf_is(node, SF_OP_SUBTRACT))
+        return 1;
+    if (how == SF_GROWS_KEPT)
+        return 0;
+    bool scales = sf_is(node, SF_OP_DIVIDE) || sf_is(node, SF_OP_REMAINDER);
+    return sf_is(node, SF_OP_MULTIPLY) ? 2 : scales ? 1 : 0;
+}
+
 /* A loop's carried value, and the branches' results, represent the node's result. */
-static void look_behind(walker *w, const sf_node *node, sf_value value)
+static void look_behind(walker *w, const sf_node *node, sf_value value, sf_growing how)
 {
     uint32_t number = value - node->result;
     if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_OPTIMIZATION_BARRIER))
@@ -47,8 +63,24 @@ static void look_behind(walker *w, const sf_node *node, sf_value value)
         look_at(w, node->regions[r]->results[number]);
     if (is_update(node))
         look_at(w, node->operands[number]);
-    for (uint32_t i = 0; is_elementwise(node) && i < node->noperands; i++)
+    uint32_t first, end = end_of_operands(node, how, &first);
+    for (uint32_t i = first; is_elementwise(node) && i < end; i++)
         look_at(w, node->operands[i]);
+}
+
+/* ends[how]: where in the queue those end that the result has so, or better. */
+static void walk(walker *w, sf_value result, size_t ends[SF_GROWS_ANYHOW + 1])
+{
+    w->count = 0;
+    look_at(w, result);
+    for (int how = SF_GROWS_KEPT; how <= SF_GROWS_ANYHOW; how++) {
+        for (size_t i = 0; i < w->count; i++) {
+            const sf_node *node = sf_maker(w->graph, w->queue[i]);
+            if (node)
+                look_behind(w, node, w->queue[i], (sf_growing)how);
+        }
+        ends[how] = w->count;
+    }
 }
 
 enum { MANY = UINT32_MAX };
@@ -90,38 +122,70 @@ uint32_t *sf_tensor_origins(const sf_graph *graph, sf_arena *arena)
     return origins;
 }
 
+/* By value: ops on single elements alone make it from arguments. */
+static bool *find_plain(const sf_graph *graph, const uint32_t *origins, sf_arena *arena)
+{
+    bool *plain = SF_ARRAY(arena, graph->nvalues, bool);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        plain[graph->top->arguments[i]] = true;
+    for (uint32_t n = 0; n < graph->top->nnodes; n++) {
+        const sf_node *node = sf_top_node(graph, n);
+        bool all = is_elementwise(node);
+        for (uint32_t i = 0; all && i < node->noperands; i++)
+            all = plain[node->operands[i]];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            plain[node->result + r] = all || origins[node->result + r] == 0;
+    }
+    return plain;
+}
+
+static sf_growing how_of(size_t place, const size_t ends[SF_GROWS_ANYHOW + 1])
+{
+    return place < ends[SF_GROWS_KEPT]     ? SF_GROWS_KEPT
+           : place < ends[SF_GROWS_SCALED] ? SF_GROWS_SCALED
+                                           : SF_GROWS_ANYHOW;
+}
+
 sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *arena)
 {
     const sf_block *top = graph->top;
     sf_growth out = {.first = SF_ARRAY(arena, top->nresults + 1, size_t),
                      .forward = SF_ARRAY(arena, top->nresults, bool)};
     const uint32_t *origins = needed ? sf_tensor_origins(graph, arena) : NULL;
+    const bool *plain = needed ? find_plain(graph, origins, arena) : NULL;
     walker w = {.graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
-    size_t count = 0, capacity = 0;
+    size_t count = 0, capacity = 0, ways = 0, way_capacity = 0, ends[SF_GROWS_ANYHOW + 1];
     for (uint32_t r = 0; r < top->nresults; r++) {
         w.type = sf_result_type(graph, r);
         w.stamp = r + 1;
-        w.count = 0;
-        look_at(&w, top->results[r]);
+        walk(&w, top->results[r], ends);
         for (size_t i = 0; i < w.count; i++) {
             const sf_value_info *info = &graph->values[w.queue[i]];
-            if (info->node != SF_NONE && needed && needed[w.queue[i]] &&
-                (i == 0 || origins[w.queue[i]] == MANY))
-                out.forward[r] = true;
-            if (info->node != SF_NONE)
-                look_behind(&w, graph->nodes[info->node], w.queue[i]);
-            else if (info->index < top->narguments && w.queue[i] == top->arguments[info->index])
+            if (info->node != SF_NONE) {
+                sf_value value = w.queue[i];
+                if (needed && needed[value] &&
+                    (i == 0 || (origins[value] == MANY && !plain[value])))
+                    out.forward[r] = true;
+            } else if (info->index < top->narguments && w.queue[i] == top->arguments[info->index]) {
                 SF_PUSH(arena, out.arguments, count, capacity, info->index);
+                SF_PUSH(arena, out.how, ways, way_capacity, (unsigned char)how_of(i, ends));
+            }
         }
         out.first[r + 1] = count;
     }
     return out;
 }
 
-bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument)
+sf_growing sf_how_it_grows(const sf_growth *growth, uint32_t result, uint32_t argument)
 {
     for (size_t i = growth->first[result]; i < growth->first[result + 1]; i++)
         if (growth->arguments[i] == argument)
-            return true;
-    return false;
+            return (sf_growing)growth->how[i];
+    return SF_GROWS_NOT;
+}
+
+bool sf_is_written(const sf_graph *graph, uint32_t result)
+{
+    const sf_node *node = sf_maker(graph, graph->top->results[result]);
+    return node && is_update(node);
 }

@@ -8,17 +8,35 @@
 
 #include "ir/graph.h"
 
+/* How the result has the argument: in a sum, or written into; as a multiple that is not negative; in other ways;
+ * or not at all. */
+typedef enum sf_growing {
+    SF_GROWS_KEPT,
+    SF_GROWS_SCALED,
+    SF_GROWS_ANYHOW,
+    SF_GROWS_NOT
+} sf_growing;
+
 typedef struct sf_growth {
     uint32_t *arguments; /* those of result r: arguments[first[r]] .. arguments[first[r + 1]] */
     size_t *first;
-    bool *
-        forward; /* by result: it is on the way to the loss, or grows from what is and is no mere copy of one argument */
+    unsigned char *how; /* sf_growing, beside `arguments` */
+    /* By result: it is on the way to the loss, or grows from what is and is no mere copy of arguments. */
+    bool *forward;
 } sf_growth;
 
 /* Lives in the arena. `needed`, by value: what the loss needs; NULL: nothing is forward. */
 sf_growth sf_growth_of(const sf_graph *graph, const bool *needed, sf_arena *arena);
 
-bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument);
+sf_growing sf_how_it_grows(const sf_growth *growth, uint32_t result, uint32_t argument);
+
+static inline bool sf_grows_from(const sf_growth *growth, uint32_t result, uint32_t argument)
+{
+    return sf_how_it_grows(growth, result, argument) != SF_GROWS_NOT;
+}
+
+/* The result is an argument, or one of a sum, into a part of which the step writes: a queue, a table. */
+bool sf_is_written(const sf_graph *graph, uint32_t result);
 
 /* From how many arguments the result grows. */
 static inline size_t sf_growth_count(const sf_growth *growth, uint32_t result)

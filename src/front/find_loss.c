@@ -69,6 +69,7 @@ typedef struct report {
     uint32_t params; /* state that gradients can reach from it */
     bool fed;        /* it depends on what is fed to the step */
     int named;       /* 1: loss is a word of its name, 2: it is its name */
+    bool gradient;   /* of a number that the step trains */
     uint32_t nodes;  /* that it needs */
 } report;
 
@@ -109,6 +110,27 @@ static bool is_sum_of(const sf_graph *graph, sf_value sum, sf_value part, bool a
     return false;
 }
 
+/* Whether a number that the step trains is updated with the value, which depends on that number: it is its gradient. */
+static bool is_gradient_of_number(const sf_graph *graph, const uint32_t *becomes,
+                                  const sf_number_state *numbers, uint32_t result)
+{
+    bool found = false;
+    bool *needs = sf_needed_by(graph, becomes, result);
+    for (uint32_t r = 0; r < graph->top->nresults && !found; r++) {
+        uint32_t of = numbers->of[r];
+        if (of == SF_NONE || !needs[graph->top->arguments[of]])
+            continue;
+        uint32_t *none = sf_alloc(graph->nvalues * sizeof *none);
+        memset(none, 0, graph->nvalues * sizeof *none);
+        bool *feeds = sf_needed_by(graph, none, r);
+        found = feeds[graph->top->results[result]];
+        sf_free(feeds);
+        sf_free(none);
+    }
+    sf_free(needs);
+    return found;
+}
+
 /* A norm of the parameters is fed nothing, an accuracy has no gradients, a part of the loss fewer of them, and a norm
  * of gradients needs more than the loss does. */
 static bool is_rather_loss(const sf_graph *graph, const report *a, const report *b)
@@ -124,6 +146,8 @@ static bool is_rather_loss(const sf_graph *graph, const report *a, const report 
         return sums;
     if (a->named != b->named)
         return a->named > b->named;
+    if (a->gradient != b->gradient)
+        return b->gradient;
     return a->nodes <= b->nodes;
 }
 
@@ -137,6 +161,8 @@ static bool is_rather_loss_of_unlinked(const report *a, const report *b)
         return a->params > 0;
     if (a->named != b->named)
         return a->named > b->named;
+    if (a->gradient != b->gradient)
+        return b->gradient;
     return a->nodes <= b->nodes;
 }
 
@@ -164,6 +190,7 @@ uint32_t sf_guess_loss(const sf_graph *graph, const uint32_t *becomes, const boo
             numbers.of[i] != SF_NONE)
             continue;
         report one = look_at_report(graph, becomes, kept, i);
+        one.gradient = is_gradient_of_number(graph, becomes, &numbers, i);
         bool stays = count++ > 0 && (linked ? is_rather_loss(graph, &best, &one)
                                             : is_rather_loss_of_unlinked(&best, &one));
         if (!stays)

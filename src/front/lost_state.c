@@ -53,27 +53,39 @@ typedef struct seeker {
     bool is_guessed; /* no link is known */
 } seeker;
 
-/* Among the results before the loss, where state is: a hidden state or a cache, or what the step reports of its batch. Only
+/* Among the results before the loss, where state is, or after a loss that comes first: a hidden state or a cache, or what the step reports of its batch. Only
  * who wrote the step knows, unless the name says batch or the text links other state. */
 static bool is_in_place_of_state(const seeker *s, uint32_t result, uint32_t argument)
 {
     const sf_argument *a = &s->graph->arguments[argument];
-    return s->is_guessed && result < s->loss && !s->reported[result] && a->next == SF_NONE &&
+    return s->is_guessed && (result < s->loss || s->loss == 0) && !s->reported[result] &&
+           a->next == SF_NONE && a->next_from == SF_FROM_NOTHING &&
            sf_result_type(s->graph, result)->rank > 0 && a->role_from != SF_FROM_SIDECAR &&
            !sf_is_called_batch(a->name);
+}
+
+/* What is passed on is no update of anything, but may be the next value of another argument. */
+static bool may_be_lost(const seeker *s, uint32_t result, uint32_t argument)
+{
+    const sf_graph *graph = s->graph;
+    const sf_argument *a = &graph->arguments[argument];
+    bool same = sf_result_type(graph, result) == sf_argument_type(graph, argument);
+    bool in_place = same && is_in_place_of_state(s, result, argument);
+    if (is_passed_on(graph, result))
+        return in_place && sf_is_inexact(sf_argument_type(graph, argument)->dtype) &&
+               graph->top->arguments[argument] != graph->top->results[result];
+    bool grows = same && sf_grows_from(&s->growth, result, argument) &&
+                 may_be_lost_state(graph, argument) && a->next_from == SF_FROM_NOTHING;
+    bool number = s->numbers.of[result] == argument && !s->reported[result] && a->next == SF_NONE &&
+                  a->role_from != SF_FROM_SIDECAR && a->next_from == SF_FROM_NOTHING;
+    return grows || number || in_place || is_new_key(graph, result, argument);
 }
 
 static void look_at_result(const seeker *s, uint32_t result)
 {
     sf_result *r = &s->graph->results[result];
     for (uint32_t i = 0; i < s->graph->top->narguments && !r->is_loose; i++) {
-        bool same = sf_result_type(s->graph, result) == sf_argument_type(s->graph, i);
-        bool grows = same && sf_grows_from(&s->growth, result, i) && may_be_lost_state(s->graph, i);
-        bool number = s->numbers.of[result] == i && !s->reported[result] &&
-                      s->graph->arguments[i].next == SF_NONE &&
-                      s->graph->arguments[i].role_from != SF_FROM_SIDECAR;
-        r->is_loose = grows || number || is_new_key(s->graph, result, i) ||
-                      (same && is_in_place_of_state(s, result, i));
+        r->is_loose = may_be_lost(s, result, i);
         r->like = i;
     }
 }
@@ -114,10 +126,34 @@ static void find_state_of_none(sf_graph *graph)
     sf_arena_free(&arena);
 }
 
-void sf_find_loose(sf_graph *graph)
+/* State by its role that no result becomes: optimizer state, and parameters by the sidecar if a result that becomes nothing
+ * grows from them, or if nothing of their type is known to be state. */
+static bool is_loose_argument(const seeker *s, const bool *linked, uint32_t argument)
+{
+    const sf_graph *graph = s->graph;
+    const sf_argument *a = &graph->arguments[argument];
+    bool others = false, any = false;
+    if (a->next != SF_NONE || a->next_from != SF_FROM_NOTHING)
+        return false;
+    if (a->role != SF_ROLE_PARAM || a->role_from != SF_FROM_SIDECAR)
+        return a->role == SF_ROLE_STATE;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        others = others || (graph->arguments[i].next != SF_NONE &&
+                            sf_argument_type(graph, i) == sf_argument_type(graph, argument));
+    for (uint32_t r = 0; r < graph->top->nresults; r++)
+        any = any || (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss &&
+                      !is_passed_on(graph, r) &&
+                      sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
+                      (!others || sf_how_it_grows(&s->growth, r, argument) == SF_GROWS_KEPT));
+    return any;
+}
+
+void sf_find_loose(sf_graph *graph, bool complete)
 {
     sf_arena arena = {0};
     if (!sf_any_link(graph)) {
+        if (complete)
+            return;
         find_state_of_none(graph);
         return;
     }
@@ -132,12 +168,15 @@ void sf_find_loose(sf_graph *graph)
         sf_argument *argument = &graph->arguments[i];
         if (argument->next != SF_NONE)
             linked[argument->next] = true;
-        s.is_guessed = s.is_guessed && !sf_source_is_known(argument->next_from);
-        argument->is_loose = argument->role == SF_ROLE_STATE && argument->next == SF_NONE;
+        s.is_guessed = s.is_guessed && (argument->next_from == SF_FROM_USER ||
+                                        !sf_source_is_known(argument->next_from));
     }
-    for (uint32_t r = 0; r < graph->top->nresults; r++)
-        if (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss &&
-            !is_passed_on(graph, r))
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        graph->arguments[i].is_loose =
+            is_loose_argument(&s, linked, i) &&
+            (!complete || graph->arguments[i].role_from == SF_FROM_SIDECAR);
+    for (uint32_t r = 0; r < graph->top->nresults && !complete; r++)
+        if (!linked[r] && !graph->results[r].is_output && !graph->results[r].is_loss)
             look_at_result(&s, r);
     sf_arena_free(&arena);
 }
@@ -183,8 +222,25 @@ static void tell_results(const sf_graph *graph, bool is_error, sf_diag *diag)
              first, *result->name ? ", " : "", MOST_NAME, result->name, others(count, more),
              MOST_NAME, graph->arguments[result->like].name);
     tell(diag, is_error, text);
-    sf_hint(diag, "--state ARGUMENT=RESULT,... says what becomes what; results that are only given "
-                  "out are named in \"outputs\" of the sidecar");
+    sf_hint(
+        diag,
+        "--state %u=%u says that it does, --state ARGUMENT=RESULT,... what becomes what; results "
+        "that are only given out are named in \"outputs\" of the sidecar",
+        result->like, first);
+}
+
+/* The first of its type that becomes nothing; SF_NONE if there is none. */
+static uint32_t find_free_result(const sf_graph *graph, uint32_t argument)
+{
+    for (uint32_t r = 0; r < graph->top->nresults; r++) {
+        bool taken = graph->results[r].is_loss || graph->results[r].is_output ||
+                     sf_result_type(graph, r) != sf_argument_type(graph, argument);
+        for (uint32_t i = 0; i < graph->top->narguments && !taken; i++)
+            taken = graph->arguments[i].next == r;
+        if (!taken)
+            return r;
+    }
+    return SF_NONE;
 }
 
 static void tell_arguments(const sf_graph *graph, bool is_error, sf_diag *diag)
@@ -194,14 +250,24 @@ static void tell_arguments(const sf_graph *graph, bool is_error, sf_diag *diag)
     if (count == 0)
         return;
     const sf_argument *argument = &graph->arguments[first];
+    const char *by = argument->role_from == SF_FROM_SIDECAR ? "the sidecar"
+                     : argument->role_from == SF_FROM_NAME  ? "its name"
+                                                            : "the flow of data";
     snprintf(text, sizeof text,
-             "the argument %.*s%s is optimizer state by %s, but no result becomes it: it would not "
-             "be carried from step to step",
+             "the argument %.*s%s is %s by %s, but no result becomes it: it would not be carried "
+             "from step to step",
              MOST_NAME, argument->name, others(count, more),
-             argument->role_from == SF_FROM_SIDECAR ? "the sidecar" : "its name");
+             argument->role == SF_ROLE_PARAM ? "a parameter" : "optimizer state", by);
     tell(diag, is_error, text);
-    sf_hint(diag, "return it from the step, or say with --state what becomes it; what is fed to "
-                  "each step has the role batch or other in the sidecar");
+    uint32_t result = find_free_result(graph, first);
+    if (result == SF_NONE)
+        sf_hint(diag, "return it from the step; what is fed to each step has the role batch or "
+                      "other in the sidecar");
+    else
+        sf_hint(diag,
+                "--state %u=%u says that result %u becomes it, --state %u=none that nothing does; "
+                "what is fed to each step has the role batch or other in the sidecar",
+                first, result, result, first);
 }
 
 void sf_warn_loose(const sf_graph *graph, sf_diag *diag)

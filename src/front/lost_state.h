@@ -13,8 +13,9 @@
 #include "base/diag.h"
 #include "ir/graph.h"
 
-/* Sets is_loose of arguments and results. Links and roles are known, by other words than --state. */
-void sf_find_loose(sf_graph *graph);
+/* Sets is_loose of arguments and results. Links and roles are known. `complete`: the user gave all links, so that only
+ * arguments that are state by the sidecar can be without one. */
+void sf_find_loose(sf_graph *graph, bool complete);
 
 /* Lists missing links, if there are any: as a warning, or as an error. */
 void sf_warn_loose(const sf_graph *graph, sf_diag *diag);

@@ -154,6 +154,13 @@ static bool is_like_other_state(const sf_linker *l, const part *p)
     return false;
 }
 
+/* Where other state grows from the result, it may be the gradient or the update of that, with the argument in it. */
+static bool is_update(const sf_linker *l, uint32_t result, uint32_t argument)
+{
+    return sf_is_new_state(l, result, argument) &&
+           sf_how_it_grows(&l->growth, result, argument) <= SF_GROWS_SCALED;
+}
+
 static bool is_found_at(sf_linker *l, const part *p, sf_str prefix, const search *how)
 {
     uint32_t grown = 0, own = 0, result = SF_NONE;
@@ -163,8 +170,8 @@ static bool is_found_at(sf_linker *l, const part *p, sf_str prefix, const search
         result = find_result(l, prefix, path_in_part(l, p, i), p->first + i);
         if (result == SF_NONE)
             return false;
-        grown += sf_is_new_state(l, result, p->first + i) && !sf_is_passed_on(l, result);
-        own += sf_grows_from(&l->growth, result, p->first + i);
+        grown += is_update(l, result, p->first + i) && !sf_is_passed_on(l, result);
+        own += sf_how_it_grows(&l->growth, result, p->first + i) <= SF_GROWS_SCALED;
     }
     bool is_state = l->graph->arguments[p->first].role == SF_ROLE_STATE && l->kept[p->first];
     if (how->grows)
@@ -252,7 +259,7 @@ static void link_tensor(sf_linker *l, uint32_t argument, const search *how)
                 (named ? sf_name_ends_in(graph->results[r].name, path)
                        : !l->reported[r] &&
                              count_parts(sf_str_of(l->results[r].path)) <= how->most_depth) &&
-                (sf_is_new_state(l, r, argument) || (!*path && is_old_state(l, r))) &&
+                (is_update(l, r, argument) || (!*path && is_old_state(l, r))) &&
                 is_better(l, r, best))
                 best = r;
     if (best != SF_NONE &&

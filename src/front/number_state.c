@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "front/elementwise_state.h"
+#include "ir/clone.h"
 #include "op/op.h"
 
 bool sf_is_called_loss(const char *name)
@@ -79,62 +81,140 @@ typedef struct finder {
     sf_value argument;
 } finder;
 
-static bool is_update_of(const finder *f, sf_value value, int depth);
+/* How a number comes out of another: not by updates, as a multiple of it, or with all of it. */
+enum { NONE, SCALED, KEPT };
 
-static bool any_is_update(const finder *f, const sf_node *node, uint32_t first, int depth)
+enum { DEPTH = 8 };
+
+static int update_of(const finder *f, sf_value value, int depth);
+
+static int best_update(const finder *f, const sf_node *node, uint32_t first, int depth)
 {
-    for (uint32_t i = first; i < node->noperands; i++)
-        if (is_update_of(f, node->operands[i], depth))
-            return true;
-    return false;
+    int best = NONE;
+    for (uint32_t i = first; i < node->noperands; i++) {
+        int one = update_of(f, node->operands[i], depth);
+        if (i > 0 && one == KEPT && sf_is(node, SF_OP_SUBTRACT))
+            one = SCALED;
+        best = one > best ? one : best;
+    }
+    return best;
 }
 
 /* Of a product and a quotient: what it is scaled by has no tensor in it. */
-static bool is_scaled(const finder *f, const sf_node *node, int depth)
+static int scaled_update(const finder *f, const sf_node *node, int depth)
 {
     const sf_value *o = node->operands;
-    return (f->origins[o[1]] == 0 && is_update_of(f, o[0], depth)) ||
-           (sf_is(node, SF_OP_MULTIPLY) && f->origins[o[0]] == 0 && is_update_of(f, o[1], depth));
+    bool any = (f->origins[o[1]] == 0 && update_of(f, o[0], depth)) ||
+               (sf_is(node, SF_OP_MULTIPLY) && f->origins[o[0]] == 0 && update_of(f, o[1], depth));
+    return any ? SCALED : NONE;
 }
 
-static bool is_update_of(const finder *f, sf_value value, int depth)
+static int update_of(const finder *f, sf_value value, int depth)
 {
     const sf_node *node = sf_maker(f->graph, value);
     if (!node || depth == 0)
-        return value == f->argument;
+        return value == f->argument ? KEPT : NONE;
     uint32_t number = value - node->result;
     if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_OPTIMIZATION_BARRIER))
-        return is_update_of(f, node->operands[number], depth - 1);
-    for (uint32_t r = 0; sf_is(node, SF_OP_CASE) && r < node->nregions; r++)
-        if (is_update_of(f, node->regions[r]->results[number], depth - 1))
-            return true;
+        return update_of(f, node->operands[number], depth - 1);
+    int best = NONE;
+    for (uint32_t r = 0; sf_is(node, SF_OP_CASE) && r < node->nregions; r++) {
+        int one = update_of(f, node->regions[r]->results[number], depth - 1);
+        best = one > best ? one : best;
+    }
     if (sf_is(node, SF_OP_MULTIPLY) || sf_is(node, SF_OP_DIVIDE))
-        return is_scaled(f, node, depth - 1);
+        return scaled_update(f, node, depth - 1);
     if (sf_is(node, SF_OP_SELECT))
-        return any_is_update(f, node, 1, depth - 1);
-    return (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SUBTRACT) || sf_is(node, SF_OP_MAXIMUM) ||
-            sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) || sf_is(node, SF_OP_CONVERT)) &&
-           any_is_update(f, node, 0, depth - 1);
+        return best_update(f, node, 1, depth - 1);
+    if (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SUBTRACT) || sf_is(node, SF_OP_MAXIMUM) ||
+        sf_is(node, SF_OP_MINIMUM) || sf_is(node, SF_OP_CLAMP) || sf_is(node, SF_OP_CONVERT))
+        return best_update(f, node, 0, depth - 1);
+    return best;
 }
 
-/* The result of the argument's path, or else the first, if another number is no update of it: `*other`, the last. */
+static void mark_value(void *context, sf_value value)
+{
+    ((bool *)context)[value] = true;
+}
+
+/* How many nodes the value needs. */
+static uint32_t count_nodes(const sf_graph *graph, sf_value value)
+{
+    uint32_t count = 0;
+    bool *marks = sf_alloc(graph->nvalues * sizeof *marks);
+    memset(marks, 0, graph->nvalues * sizeof *marks);
+    marks[value] = true;
+    for (uint32_t n = graph->top->nnodes; n-- > 0;) {
+        const sf_node *node = sf_top_node(graph, n);
+        bool any = false;
+        for (uint32_t r = 0; r < node->nresults; r++)
+            any = any || marks[node->result + r];
+        count += any;
+        for (uint32_t o = 0; any && o < node->noperands; o++)
+            marks[node->operands[o]] = true;
+        for (uint32_t r = 0; any && r < node->nregions; r++)
+            sf_block_uses(graph, node->regions[r], mark_value, marks);
+    }
+    sf_free(marks);
+    return count;
+}
+
+/* Of how many numbers among the arguments the result keeps the value. */
+static uint32_t count_kept(const finder *f, uint32_t result)
+{
+    finder other = *f;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->graph->top->narguments; i++) {
+        other.argument = f->graph->top->arguments[i];
+        count += is_number(sf_argument_type(f->graph, i)) &&
+                 update_of(&other, f->graph->top->results[result], DEPTH) == KEPT;
+    }
+    return count;
+}
+
+/* A loss may have numbers in a sum, too: exp(-s) e + s. A new number is one old one with something added; and it needs the
+ * gradient, which comes after the loss. */
+static bool is_better_update(const finder *f, uint32_t argument, uint32_t a, uint32_t b, int how)
+{
+    const sf_graph *graph = f->graph;
+    bool named = sf_has_path_of(graph, a, argument);
+    if (named != sf_has_path_of(graph, b, argument))
+        return named;
+    if (how != KEPT)
+        return false;
+    uint32_t of_a = count_kept(f, a), of_b = count_kept(f, b);
+    return of_a != of_b ? of_a < of_b
+                        : count_nodes(graph, graph->top->results[a]) >
+                              count_nodes(graph, graph->top->results[b]);
+}
+
+/* The best update of the argument, if another number is none, or a lesser one, which can be the loss: `*other`, the last
+ * such. */
 static uint32_t find_new_number(const finder *f, const sf_number_state *found, uint32_t argument,
                                 uint32_t *other)
 {
-    enum { DEPTH = 8 };
     const sf_graph *graph = f->graph;
     uint32_t best = SF_NONE;
-    *other = SF_NONE;
+    int how = NONE;
     for (uint32_t r = 0; r < graph->top->nresults; r++) {
-        if (!is_new_number(graph, r))
+        if (!is_new_number(graph, r) || found->of[r] != SF_NONE ||
+            sf_is_called_loss(graph->results[r].name) ||
+            sf_result_type(graph, r) != sf_argument_type(graph, argument))
             continue;
-        if (!is_update_of(f, graph->top->results[r], DEPTH))
-            *other = r;
-        else if (sf_result_type(graph, r) == sf_argument_type(graph, argument) &&
-                 found->of[r] == SF_NONE && !sf_is_called_loss(graph->results[r].name) &&
-                 (best == SF_NONE ||
-                  (sf_has_path_of(graph, r, argument) && !sf_has_path_of(graph, best, argument))))
+        int one = update_of(f, graph->top->results[r], DEPTH);
+        if (one > how ||
+            (one == how && one != NONE && is_better_update(f, argument, r, best, how))) {
             best = r;
+            how = one;
+        }
+    }
+    *other = SF_NONE;
+    for (uint32_t r = 0; r < graph->top->nresults && best != SF_NONE; r++) {
+        if (!is_new_number(graph, r) || r == best || found->of[r] != SF_NONE)
+            continue;
+        int one = update_of(f, graph->top->results[r], DEPTH);
+        if (one < how || (how == KEPT && is_better_update(f, argument, best, r, how)))
+            *other = r;
     }
     return *other == SF_NONE ? SF_NONE : best;
 }

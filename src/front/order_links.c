@@ -152,6 +152,28 @@ void sf_link_by_order(sf_linker *l)
     drop_chance(l, before);
 }
 
+void sf_link_last_state(sf_linker *l)
+{
+    const sf_graph *graph = l->graph;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_type *type = sf_argument_type(graph, i);
+        uint32_t arguments = 0, results = 0, last = SF_NONE;
+        if (!l->kept[i] || graph->arguments[i].next != SF_NONE ||
+            graph->arguments[i].role != SF_ROLE_STATE)
+            continue;
+        for (uint32_t k = 0; k < graph->top->narguments; k++)
+            arguments += l->kept[k] && graph->arguments[k].next == SF_NONE &&
+                         sf_argument_type(graph, k) == type;
+        for (uint32_t r = 0; r < graph->top->nresults; r++)
+            if (!l->taken[r] && r != l->loss && sf_result_type(graph, r) == type) {
+                results++;
+                last = r;
+            }
+        if (arguments == 1 && results == 1)
+            sf_take_result(l, i, last, SF_FROM_ORDER);
+    }
+}
+
 static bool is_free_key(const sf_linker *l, uint32_t argument)
 {
     return l->graph->arguments[argument].next == SF_NONE && !l->fed[argument] &&

@@ -1,5 +1,7 @@
 #include "front/roles_and_state.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "front/find_loss.h"
 #include "front/lost_state.h"
@@ -13,9 +15,10 @@ sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_d
         graph->arguments[i].role = SF_ROLE_OTHER;
         graph->arguments[i].role_from = SF_FROM_NOTHING;
     }
+    const char *said = NULL;
     if (options->sidecar)
-        SF_TRY(sf_sidecar_read(options->sidecar, options->sidecar_file, graph, diag));
-    SF_TRY(sf_link_state(graph, options->state, options->strict, diag));
+        SF_TRY(sf_sidecar_read(options->sidecar, options->sidecar_file, graph, &said, diag));
+    SF_TRY(sf_link_state(graph, options->state, said, options->strict, diag));
     uint32_t *becomes = sf_find_new_state(graph);
     bool *kept = sf_alloc(graph->top->narguments * sizeof *kept);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
@@ -28,8 +31,7 @@ sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_d
     }
     bool *needed = sf_needed_by(graph, becomes, loss);
     sf_find_roles(graph, needed, sf_any_link(graph));
-    if (!options->state)
-        sf_find_loose(graph);
+    sf_find_loose(graph, said || (options->state && strcmp(options->state, "none") == 0));
     sf_free(needed);
     sf_free(becomes);
     return SF_OK;

@@ -50,39 +50,47 @@ static uint32_t find_named_result(const sf_graph *graph, const char *text)
     return SF_NONE;
 }
 
-static sf_status link_by_hand(sf_graph *graph, char *pair, sf_diag *diag)
+static sf_status link_by_hand(sf_linker *l, char *pair, sf_source from)
 {
+    sf_graph *graph = l->graph;
+    sf_status kind = from == SF_FROM_SIDECAR ? SF_EINPUT : SF_EUSAGE;
     char *equals = strrchr(pair, '=');
     if (!equals)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state \"%s\" is not ARGUMENT=RESULT", pair);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state \"%s\" is not ARGUMENT=RESULT", pair);
     *equals = 0;
+    bool none = strcmp(equals + 1, "none") == 0;
     uint32_t argument = find_named_argument(graph, pair);
-    uint32_t result = find_named_result(graph, equals + 1);
+    uint32_t result = none ? SF_NONE : find_named_result(graph, equals + 1);
     if (argument == SF_NONE)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
-    if (result == SF_NONE)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no result \"%s\"", equals + 1);
-    if (sf_argument_type(graph, argument) != sf_result_type(graph, result))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
+    if (result == SF_NONE && !none)
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state: there is no result \"%s\"", equals + 1);
+    if (!none && sf_argument_type(graph, argument) != sf_result_type(graph, result))
+        return sf_fail(l->diag, kind, SF_NOWHERE,
                        "state: argument %u and result %u have different types", argument, result);
-    if (graph->arguments[argument].next != SF_NONE)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: argument %u comes twice", argument);
-    set_next(&graph->arguments[argument], result, SF_FROM_USER);
+    if (l->said[argument] && from != SF_FROM_SIDECAR)
+        return sf_fail(l->diag, kind, SF_NOWHERE, "state: argument %u comes twice", argument);
+    if (l->said[argument]) /* the command line said it */
+        return SF_OK;
+    l->said[argument] = true;
+    l->fed[argument] = none;
+    if (none)
+        set_next(&graph->arguments[argument], SF_NONE, from);
+    else
+        sf_take_result(l, argument, result, from);
     return SF_OK;
 }
 
-static sf_status links_by_hand(sf_graph *graph, const char *state, sf_diag *diag)
+static sf_status links_by_hand(sf_linker *l, const char *state, sf_source from)
 {
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        set_next(&graph->arguments[i], SF_NONE, SF_FROM_NOTHING);
-    if (strcmp(state, "none") == 0)
-        return SF_OK;
-    char *text = sf_arena_string(&graph->arena, state, strlen(state));
+    char *text = state && strcmp(state, "none") != 0
+                     ? sf_arena_string(&l->arena, state, strlen(state))
+                     : NULL;
     while (text) {
         char *comma = strchr(text, ',');
         if (comma)
             *comma++ = 0;
-        SF_TRY(link_by_hand(graph, text, diag));
+        SF_TRY(link_by_hand(l, text, from));
         text = comma;
     }
     return SF_OK;
@@ -101,7 +109,8 @@ static void find_growth(sf_linker *l)
             kept[i] = kept[i] || (sf_result_type(graph, r) == sf_argument_type(graph, i) &&
                                   !sf_is_passed_on(l, r));
         }
-    bool *needed = sf_needed_by(graph, becomes, sf_guess_loss(graph, becomes, kept, false));
+    l->loss = sf_guess_loss(graph, becomes, kept, false);
+    bool *needed = sf_needed_by(graph, becomes, l->loss);
     l->growth = sf_growth_of(graph, needed, &l->arena);
     sf_free(needed);
 }
@@ -119,63 +128,122 @@ static bool has_names(const sf_graph *graph)
     return false;
 }
 
-static void guess_links(sf_linker *l)
+/* A function whose arguments all come back, or that reports no number, need not be a step. */
+static bool may_be_step(const sf_linker *l)
+{
+    const sf_block *top = l->graph->top;
+    uint32_t links = 0;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        links += l->graph->arguments[i].next != SF_NONE;
+    return links < top->narguments && l->loss != SF_NONE && !l->taken[l->loss];
+}
+
+static void drop_flow(sf_linker *l)
+{
+    for (uint32_t i = 0; i < l->graph->top->narguments; i++) {
+        sf_argument *argument = &l->graph->arguments[i];
+        if (argument->next == SF_NONE || argument->next_from != SF_FROM_FLOW)
+            continue;
+        l->taken[argument->next] = false;
+        set_next(argument, SF_NONE, SF_FROM_NOTHING);
+    }
+}
+
+/* `known`: links are that are no guesses. */
+static void guess_links(sf_linker *l, bool known)
 {
     const sf_graph *graph = l->graph;
     bool arguments = has_names(graph);
     bool results = graph->top->nresults > 0 && *graph->results[0].name;
-    bool any = sf_any_link(graph);
     if (arguments && results)
         sf_link_by_name(l);
     else if (arguments || results)
         sf_link_trees(l, arguments);
-    if (!(arguments && results ? sf_any_link(graph) : any))
+    if (!(arguments && results ? sf_any_link(graph) : known))
         sf_link_by_order(l);
 }
 
-static void infer_links(sf_linker *l)
+static bool any_known(const sf_graph *graph)
 {
-    sf_graph *graph = l->graph;
-    const sf_block *top = graph->top;
-    uint32_t *aliases = SF_ARRAY(&l->arena, top->narguments, uint32_t);
-    l->taken = SF_ARRAY(&l->arena, top->nresults, bool);
-    l->fed = SF_ARRAY(&l->arena, top->narguments, bool);
-    l->kept = SF_ARRAY(&l->arena, top->narguments, bool);
-    for (uint32_t r = 0; r < top->nresults; r++)
-        l->taken[r] = graph->results[r].is_output;
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        sf_argument *argument = &graph->arguments[i];
-        bool aliased = argument->next_from == SF_FROM_ALIAS;
-        aliases[i] = aliased ? argument->next : SF_NONE;
-        set_next(argument, SF_NONE, SF_FROM_NOTHING);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].next != SF_NONE &&
+            sf_source_is_known(graph->arguments[i].next_from))
+            return true;
+    return false;
+}
+
+/* What is known of single arguments and results before any link is. */
+static void find_evidence(sf_linker *l, const uint32_t *aliases)
+{
+    const sf_graph *graph = l->graph;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
         bool said = argument->role_from == SF_FROM_SIDECAR;
-        l->fed[i] = said && (argument->role == SF_ROLE_BATCH || argument->role == SF_ROLE_OTHER);
+        l->fed[i] = l->fed[i] ||
+                    (said && (argument->role == SF_ROLE_BATCH || argument->role == SF_ROLE_OTHER));
         l->kept[i] = said && (argument->role == SF_ROLE_PARAM || argument->role == SF_ROLE_STATE);
     }
     l->numbers = sf_find_number_state(graph, &l->arena);
     l->reported = sf_find_reported(graph, false, &l->arena);
-    for (uint32_t r = 0; r < top->nresults; r++) /* what is donated is state */
-        if (l->numbers.of[r] != SF_NONE && aliases[l->numbers.of[r]] != SF_NONE)
+    for (uint32_t r = 0; r < graph->top->nresults; r++) { /* what is donated is state */
+        uint32_t of = l->numbers.of[r];
+        if (of != SF_NONE && (aliases[of] != SF_NONE || l->kept[of]))
             l->numbers.sure[r] = true;
+    }
     find_growth(l);
-    sf_drop_refuted_aliases(l, aliases);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        l->kept[i] = l->kept[i] || (aliases[i] != SF_NONE && !l->fed[i] &&
+                                    !sf_is_called_batch(graph->arguments[i].name));
+}
+
+/* From the best evidence to the least. */
+static void infer_links(sf_linker *l, const uint32_t *aliases)
+{
+    const sf_graph *graph = l->graph;
+    find_evidence(l, aliases);
+    sf_link_by_flow(l);
+    l->trusting = true;
+    sf_link_by_flow(l);
+    bool named = has_names(graph) && graph->top->nresults > 0 && *graph->results[0].name;
+    if (!named && !may_be_step(l))
+        drop_flow(l);
     sf_link_by_alias(l, aliases);
-    guess_links(l);
+    bool known = any_known(graph);
+    guess_links(l, known);
     l->relaxed = !sf_any_link(graph);
     if (l->relaxed)
-        guess_links(l);
-    if (sf_any_link(graph))
+        guess_links(l, known);
+    if (sf_any_link(graph)) {
+        sf_link_last_state(l);
         sf_link_keys(l);
+    }
     sf_tell_namesakes(l);
 }
 
-sf_status sf_link_state(sf_graph *graph, const char *state, bool strict, sf_diag *diag)
+sf_status sf_link_state(sf_graph *graph, const char *user, const char *sidecar, bool strict,
+                        sf_diag *diag)
 {
+    const sf_block *top = graph->top;
+    sf_linker l = {.graph = graph, .diag = diag, .strict = strict, .loss = SF_NONE};
     SF_TRY(sf_check_aliases(graph, diag));
-    if (state)
-        return links_by_hand(graph, state, diag);
-    sf_linker l = {.graph = graph, .diag = diag, .strict = strict};
-    infer_links(&l);
+    uint32_t *aliases = SF_ARRAY(&l.arena, top->narguments, uint32_t);
+    l.taken = SF_ARRAY(&l.arena, top->nresults, bool);
+    l.said = SF_ARRAY(&l.arena, top->narguments, bool);
+    l.fed = SF_ARRAY(&l.arena, top->narguments, bool);
+    l.kept = SF_ARRAY(&l.arena, top->narguments, bool);
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        bool aliased = graph->arguments[i].next_from == SF_FROM_ALIAS;
+        aliases[i] = aliased ? graph->arguments[i].next : SF_NONE;
+        set_next(&graph->arguments[i], SF_NONE, SF_FROM_NOTHING);
+    }
+    for (uint32_t r = 0; r < top->nresults; r++)
+        l.taken[r] = graph->results[r].is_output;
+    l.status = links_by_hand(&l, user, SF_FROM_USER);
+    bool none = user && strcmp(user, "none") == 0;
+    if (l.status == SF_OK && !none)
+        l.status = links_by_hand(&l, sidecar, SF_FROM_SIDECAR);
+    if (l.status == SF_OK && !none && !sidecar)
+        infer_links(&l, aliases);
     sf_arena_free(&l.arena);
     return l.status;
 }

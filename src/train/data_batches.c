@@ -145,6 +145,35 @@ static sf_status find_columns(sf_data *data, struct batch_file *file, sf_diag *d
     return status;
 }
 
+/* Batches for an argument that does not come from the data, because it is taken for a weight: one warning. */
+static void warn_of_unused(const sf_data *data, const struct batch_file *file, sf_diag *diag)
+{
+    char second[MOST_NAME];
+    sf_arena arena = {0};
+    for (size_t t = 0; file->numbered && t < file->file.count; t++) {
+        sf_str name = file->file.tensors[t].name;
+        if (!sf_str_starts(name, prefix) || name.length - strlen(prefix) > MOST_COLUMN)
+            continue;
+        name = (sf_str){name.at + strlen(prefix), name.length - strlen(prefix)};
+        snprintf(second, sizeof second, "batch.1.%.*s", (int)name.length, name.at);
+        const char *clean = sf_clean_name(name, &arena);
+        for (uint32_t i = 0; i < data->graph->top->narguments; i++) {
+            const sf_argument *argument = &data->graph->arguments[i];
+            if (data->wanted[i] || !sf_argument_is_kept(argument) ||
+                strcmp(data->names[i], clean) != 0 || !sf_safetensors_find(&file->file, second))
+                continue;
+            sf_warn(diag, (sf_loc){file->path, 0, 0},
+                    "the batches %s%.*s, %s, ... are not used: the argument %s is %s by %s", prefix,
+                    (int)name.length, name.at, second, argument->name, sf_role_name(argument->role),
+                    sf_source_name(argument->role_from));
+            sf_hint(diag, "if it is fed to each step, say so: the sidecar has \"role\": \"batch\"");
+            sf_arena_free(&arena);
+            return;
+        }
+    }
+    sf_arena_free(&arena);
+}
+
 static sf_status add_file(sf_data *data, const char *path, sf_diag *diag)
 {
     struct batches *self = data->self;
@@ -156,9 +185,12 @@ static sf_status add_file(sf_data *data, const char *path, sf_diag *diag)
     *file = (struct batch_file){.path = path, .first = data->count};
     SF_TRY(sf_mappings_add(&data->mappings, path, &bytes, diag));
     SF_TRY(sf_safetensors_parse(bytes, path, diag, &file->file));
-    if (self->nfiles++ == 0)
+    bool is_first = self->nfiles++ == 0;
+    if (is_first)
         self->fingerprint = sf_data_fingerprint(bytes);
     SF_TRY(find_columns(data, file, diag));
+    if (is_first)
+        warn_of_unused(data, file, diag);
     data->count += file->count;
     return SF_OK;
 }

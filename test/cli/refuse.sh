@@ -44,7 +44,8 @@ done
 cat >"$work/lost.mlir" <<'END'
 func.func public @main(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %m: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<f32>) {
   %g = stablehlo.multiply %x, %w : tensor<4xf32>
-  %m1 = stablehlo.add %m, %g : tensor<4xf32>
+  %m0 = stablehlo.add %m, %g : tensor<4xf32>
+  %m1 = stablehlo.tanh %m0 : tensor<4xf32>
   %w1 = stablehlo.subtract %w, %m1 : tensor<4xf32>
   %z = stablehlo.constant dense<0.0> : tensor<f32>
   %loss = stablehlo.reduce(%g init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>

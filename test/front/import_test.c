@@ -448,7 +448,7 @@ static void test_written_aliases(void **state)
     sf_load_options by_hand = {.size = sizeof by_hand, .state = "0=0"};
     sf_buf guessed = {0}, said = {0};
     sf_graph *graph = load(step);
-    assert_int_equal(graph->arguments[0].next_from, SF_FROM_ORDER);
+    assert_int_equal(graph->arguments[0].next_from, SF_FROM_FLOW);
     assert_null(strstr(print(graph, &guessed), "tf.aliasing_output"));
     sf_graph_free(graph);
     graph = load_with(step, &by_hand);

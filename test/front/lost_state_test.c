@@ -82,9 +82,9 @@ static const signature signatures[] = {
     {"all of it, by alias", "012345", false, "0011223344", NULL, NULL, ""},
     {"with gradients, updates, residuals and the old step", "0123456789", true, "", NULL, NULL, ""},
     {"the same by alias", "0123456789", false, "0011223344", NULL, NULL, ""},
-    {"only parameters are donated", "012345", false, "00", NULL, NULL, "123"},
-    {"all but a moment", "012345", false, "00113344", NULL, NULL, "2"},
-    {"all but the count", "012345", false, "00112244", NULL, NULL, "3"},
+    {"only parameters are donated", "012345", false, "00", NULL, NULL, ""},
+    {"all but a moment", "012345", false, "00113344", NULL, NULL, ""},
+    {"all but the count", "012345", false, "00112244", NULL, NULL, ""},
     {"all but the key", "012345", false, "00112233", NULL, NULL, ""},
     {"all but the key, with gradients", "0123456", false, "00112233", NULL, NULL, ""},
     {"one key, two new ones", "01234475", false, "00112233", NULL, NULL, "45"},
@@ -95,7 +95,7 @@ static const signature signatures[] = {
     {"it is said by number", "012345", false, "00113344", "{\"outputs\": [2]}", NULL, ""},
     {"it is said by name", "012345", true, "", "{\"outputs\": [\"result[1][0].nu['w']\"]}", NULL,
      "c"},
-    {"not all is said", "012345", false, "00", "{\"outputs\": [1, 3, 4]}", NULL, "2"},
+    {"not all is said", "012345", false, "00", "{\"outputs\": [1, 3, 4]}", NULL, ""},
     {"roles alone", "012345", true, "",
      "{\"args\": [{\"role\": \"param\", \"shape\": [3]}, {\"role\": \"opt_state\", \"shape\": [3]},"
      " {\"role\": \"opt_state\", \"shape\": [3]}, {\"role\": \"opt_state\", \"shape\": []},"

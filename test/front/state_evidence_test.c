@@ -120,10 +120,10 @@ static const signature signatures[] = {
     {"the batch in other units", "wmxyq", "WMlN", true, "", "pobbb", "N", "wWmM", 0},
     {"the same, and nobody says so", "wmxyq", "WMlN", true, "", "pobbb", "", "wWmM", 1},
     {"parameters alone are donated", "wmxyq", "WMlT", true, "wW", "", "", "wWmM", 0},
-    {"parameters alone are donated, no names", "wmxyq", "WMlT", false, "wW", "", "", "wW", 0},
+    {"parameters alone are donated, no names", "wmxyq", "WMlT", false, "wW", "", "", "wWmM", 0},
     {"aliases cross, as order has it", "wmxyq", "MWl", true, "wMmW", "", "", "wWmM", 1},
     {"gradients come first and take the alias", "wmxyq", "gWMl", true, "wgmW", "", "", "wWmM", 1},
-    {"aliases cross, and no name says otherwise", "wmxyq", "MWl", false, "wMmW", "", "", "wMmW", 1},
+    {"aliases cross, and no name says otherwise", "wmxyq", "MWl", false, "wMmW", "", "", "wWmM", 1},
     {"a donated batch", "wmxyq", "WMli", true, "wWmMyi", "", "", "wWmMyi", 1},
     {"a donated batch, sidecar", "wmxyq", "WMli", true, "wWmMyi", "pobbb", "", "wWmMyi", 1},
 };

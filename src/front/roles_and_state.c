@@ -13,9 +13,13 @@ sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_d
         graph->arguments[i].role = SF_ROLE_OTHER;
         graph->arguments[i].role_from = SF_FROM_NOTHING;
     }
+    const char *said = NULL, *state = options->state;
     if (options->sidecar)
-        SF_TRY(sf_sidecar_read(options->sidecar, options->sidecar_file, graph, diag));
-    SF_TRY(sf_link_state(graph, options->state, options->strict, diag));
+        SF_TRY(sf_sidecar_read(options->sidecar, options->sidecar_file, graph, &said, diag));
+    if (!state)
+        state = said;
+    SF_TRY(sf_link_state(graph, state, state == said ? SF_FROM_SIDECAR : SF_FROM_USER,
+                         options->strict, diag));
     uint32_t *becomes = sf_find_new_state(graph);
     bool *kept = sf_alloc(graph->top->narguments * sizeof *kept);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
@@ -28,7 +32,7 @@ sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_d
     }
     bool *needed = sf_needed_by(graph, becomes, loss);
     sf_find_roles(graph, needed, sf_any_link(graph));
-    if (!options->state)
+    if (!state)
         sf_find_loose(graph);
     sf_free(needed);
     sf_free(becomes);

@@ -56,7 +56,7 @@ static bool is_shape(const sf_json *shape)
 struct sidecar {
     sf_str text;
     const char *file;
-    const sf_json *args, *outputs, *loss; /* NULL: not there */
+    const sf_json *args, *outputs, *loss, *state; /* NULL: not there */
     sf_diag *diag;
 };
 
@@ -81,11 +81,10 @@ static sf_status check_entry(const struct sidecar *sidecar, size_t number)
         return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, shape),
                        "the \"shape\" of entry %zu must be an array of sizes, such as [16, 64]",
                        number);
-    if (role_of_entry(entry, &known))
+    if (!role || role_of_entry(entry, &known))
         return SF_OK;
-    sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, role ? role : entry),
-            role ? "the \"role\" of entry %zu is none that is known" : "entry %zu has no \"role\"",
-            number);
+    sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, role),
+            "the \"role\" of entry %zu is none that is known", number);
     return sf_hint(sidecar->diag, "a role is \"param\", \"opt_state\", \"batch\", \"key\" or "
                                   "\"other\"");
 }
@@ -93,10 +92,11 @@ static sf_status check_entry(const struct sidecar *sidecar, size_t number)
 static sf_status check_sidecar(const struct sidecar *sidecar)
 {
     sf_status status = SF_OK;
-    if (!sidecar->args && !sidecar->outputs && !sidecar->loss)
-        return sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
-                       "this is no sidecar: it is no object with \"args\", \"outputs\" or "
-                       "\"loss\"");
+    if (!sidecar->args && !sidecar->outputs && !sidecar->loss && !sidecar->state)
+        return sf_fail(
+            sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
+            "this is no sidecar: it is no object with \"args\", \"outputs\", \"loss\" or "
+            "\"state\"");
     if (sidecar->args && sf_json_kind_of(sidecar->args) != SF_JSON_ARRAY)
         return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, sidecar->args),
                        "\"args\" must be an array, not %s",
@@ -141,8 +141,9 @@ static sf_status assign_roles(const struct sidecar *sidecar, sf_graph *graph)
             entry++;
         if (entry == count)
             return fail_to_match_state(sidecar, graph, i, first);
-        sf_role role = SF_ROLE_OTHER;
-        role_of_entry(sf_json_item(sidecar->args, entry++), &role);
+        sf_role role;
+        if (!role_of_entry(sf_json_item(sidecar->args, entry++), &role))
+            continue;
         graph->arguments[i].role = role;
         graph->arguments[i].role_from = SF_FROM_SIDECAR;
     }
@@ -204,7 +205,22 @@ static sf_status mark_loss(const struct sidecar *sidecar, sf_graph *graph)
     return SF_OK;
 }
 
-sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, sf_diag *diag)
+static sf_status read_state(const struct sidecar *sidecar, sf_graph *graph, const char **out)
+{
+    sf_str state;
+    *out = NULL;
+    if (!sidecar->state)
+        return SF_OK;
+    if (!sf_json_string(sidecar->state, &state))
+        return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, sidecar->state),
+                       "\"state\" must be a text such as \"0=0,1=3\", not %s",
+                       sf_json_kind_name(sf_json_kind_of(sidecar->state)));
+    *out = sf_arena_string(&graph->arena, state.at, state.length);
+    return SF_OK;
+}
+
+sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, const char **state,
+                          sf_diag *diag)
 {
     struct sidecar sidecar = {.text = sf_str_of(text), .file = file, .diag = diag};
     const sf_json *json;
@@ -214,6 +230,7 @@ sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, s
         sidecar.args = sf_json_get(json, "args");
         sidecar.outputs = sf_json_get(json, "outputs");
         sidecar.loss = sf_json_get(json, "loss");
+        sidecar.state = sf_json_get(json, "state");
         status = check_sidecar(&sidecar);
     } else {
         sf_hint(diag, "if this is about something else, option sidecar none does without it");
@@ -224,6 +241,8 @@ sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, s
         status = mark_outputs(&sidecar, graph);
     if (status == SF_OK)
         status = mark_loss(&sidecar, graph);
+    if (status == SF_OK)
+        status = read_state(&sidecar, graph, state);
     sf_arena_free(&arena);
     return status;
 }

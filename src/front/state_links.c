@@ -50,7 +50,7 @@ static uint32_t find_named_result(const sf_graph *graph, const char *text)
     return SF_NONE;
 }
 
-static sf_status link_by_hand(sf_graph *graph, char *pair, sf_diag *diag)
+static sf_status link_by_hand(sf_graph *graph, char *pair, sf_source from, sf_diag *diag)
 {
     char *equals = strrchr(pair, '=');
     if (!equals)
@@ -67,11 +67,11 @@ static sf_status link_by_hand(sf_graph *graph, char *pair, sf_diag *diag)
                        "state: argument %u and result %u have different types", argument, result);
     if (graph->arguments[argument].next != SF_NONE)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: argument %u comes twice", argument);
-    set_next(&graph->arguments[argument], result, SF_FROM_USER);
+    set_next(&graph->arguments[argument], result, from);
     return SF_OK;
 }
 
-static sf_status links_by_hand(sf_graph *graph, const char *state, sf_diag *diag)
+static sf_status links_by_hand(sf_graph *graph, const char *state, sf_source from, sf_diag *diag)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         set_next(&graph->arguments[i], SF_NONE, SF_FROM_NOTHING);
@@ -82,7 +82,7 @@ static sf_status links_by_hand(sf_graph *graph, const char *state, sf_diag *diag
         char *comma = strchr(text, ',');
         if (comma)
             *comma++ = 0;
-        SF_TRY(link_by_hand(graph, text, diag));
+        SF_TRY(link_by_hand(graph, text, from, diag));
         text = comma;
     }
     return SF_OK;
@@ -169,11 +169,12 @@ static void infer_links(sf_linker *l)
     sf_tell_namesakes(l);
 }
 
-sf_status sf_link_state(sf_graph *graph, const char *state, bool strict, sf_diag *diag)
+sf_status sf_link_state(sf_graph *graph, const char *state, sf_source from, bool strict,
+                        sf_diag *diag)
 {
     SF_TRY(sf_check_aliases(graph, diag));
     if (state)
-        return links_by_hand(graph, state, diag);
+        return links_by_hand(graph, state, from, diag);
     sf_linker l = {.graph = graph, .diag = diag, .strict = strict};
     infer_links(&l);
     sf_arena_free(&l.arena);

@@ -12,10 +12,11 @@
 #include "base/diag.h"
 #include "ir/graph.h"
 
-/* The user's word, or NULL: "ARGUMENT=RESULT,...", each a number or a name, or "none". Fills next and next_from of all
+/* What is said, by `from`, or NULL: "ARGUMENT=RESULT,...", each a number or a name, or "none". Fills next and next_from of all
  * arguments; of aliases, next holds what the text said. Roles that the sidecar gives are set. What contradicts something
  * known is a warning or, with `strict`, SF_EINPUT. */
-sf_status sf_link_state(sf_graph *graph, const char *state, bool strict, sf_diag *diag);
+sf_status sf_link_state(sf_graph *graph, const char *state, sf_source from, bool strict,
+                        sf_diag *diag);
 
 bool sf_any_link(const sf_graph *graph);
 

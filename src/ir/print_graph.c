@@ -631,7 +631,8 @@ static void print_signature(struct printer *p)
             any = true;
         }
         /* Inferred facts are not written. */
-        if (argument->next_from == SF_FROM_ALIAS || argument->next_from == SF_FROM_USER) {
+        if (argument->next_from == SF_FROM_ALIAS || argument->next_from == SF_FROM_USER ||
+            argument->next_from == SF_FROM_SIDECAR) {
             sf_buf_printf(p->out, "%stf.aliasing_output = %u : i32", any ? ", " : " {",
                           argument->next);
             any = true;

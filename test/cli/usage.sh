@@ -95,7 +95,8 @@ sidecar() {
     warns "$2"
 }
 sidecar '{"args": [{"role": "weights", "shape": []}]}' 'bad.json:1:20: error: the "role" of entry 0'
-sidecar '{"args": [{"shape": []}]}' 'entry 0 has no "role"'
+sidecar '{"state": 3}' 'bad.json:1:11: error: "state" must be a text such as "0=0,1=3", not a number'
+sidecar '{"state": "0=999"}' 'there is no result "999"'
 sidecar '{"args": [{"role": "param"}]}' 'entry 0 of "args" has no "shape"'
 sidecar '{"args": [{"role": "param", "shape": {"a": 1}}]}' 'the "shape" of entry 0 must be an array'
 sidecar '{"args": [{"role": "param", "shape": [-1]}]}' 'the "shape" of entry 0 must be an array'

@@ -181,12 +181,10 @@ static void test_variants(void **state)
         }
 }
 
-/* A sidecar has roles: the links are those without it, keys or not. */
-static void test_sidecar_keeps_links(void **state)
+/* A sidecar of the variant, with roles or without, that ends in `rest`; the step that it makes of the text. */
+static sf_graph *load_with_sidecar(const variant *v, bool roles, const char *rest)
 {
-    (void)state;
-    char path[] = "/tmp/sheaf-state-XXXXXX", json[4096] = "{\"args\": [";
-    const variant *v = &variants[0];
+    char path[] = "/tmp/sheaf-state-XXXXXX", json[4096] = "{\"args\": [", role[64] = "";
     static char text[16384];
     for (int i = 0; i < MOST && v->tensors[i].value; i++) {
         const tensor *t = &v->tensors[i];
@@ -196,21 +194,46 @@ static void test_sidecar_keeps_links(void **state)
                             : strcmp(t->value, "key") == 0          ? "[2]"
                                                                     : "[6, 3]";
         size_t at = strlen(json);
-        snprintf(json + at, sizeof json - at, "%s{\"role\": \"%s\", \"shape\": %s}", i ? ", " : "",
-                 sf_role_name(t->role), shape);
+        if (roles)
+            snprintf(role, sizeof role, "\"role\": \"%s\", ", sf_role_name(t->role));
+        snprintf(json + at, sizeof json - at, "%s{%s\"shape\": %s}", i ? ", " : "", role, shape);
     }
-    strcat(json, "]}");
+    snprintf(json + strlen(json), sizeof json - strlen(json), "]%s}", rest);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, json, strlen(json)), (ssize_t)strlen(json));
     close(fd);
     write_step(v, true, text, sizeof text);
     sf_graph *graph = load(text, &SF_OPTIONS(sf_load_options, .sidecar = path));
-    check(v, graph, true);
+    unlink(path);
+    return graph;
+}
+
+/* A sidecar has roles: the links are those without it, keys or not. */
+static void test_sidecar_keeps_links(void **state)
+{
+    (void)state;
+    sf_graph *graph = load_with_sidecar(&variants[0], true, "");
+    check(&variants[0], graph, true);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         assert_int_equal(graph->arguments[i].role_from, SF_FROM_SIDECAR);
     sf_graph_free(graph);
-    unlink(path);
+}
+
+/* A sidecar has links, and no roles: there are no other links, and roles follow from the flow of data. */
+static void test_sidecar_has_links(void **state)
+{
+    (void)state;
+    sf_graph *graph = load_with_sidecar(&variants[0], false, ", \"state\": \"3=3,0=1\"");
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        uint32_t next = i == 3 ? 3 : i == 0 ? 1 : SF_NONE;
+        assert_int_equal(graph->arguments[i].next, next);
+        assert_int_equal(graph->arguments[i].next_from,
+                         next == SF_NONE ? SF_FROM_NOTHING : SF_FROM_SIDECAR);
+        assert_int_not_equal(graph->arguments[i].role_from, SF_FROM_SIDECAR);
+    }
+    assert_int_equal(graph->arguments[3].role, SF_ROLE_PARAM);
+    sf_graph_free(graph);
 }
 
 /* Gradients have the names and types of parameters, but do not become them. */
@@ -308,9 +331,9 @@ static void test_many_tensors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_tensors),        cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_sidecar_keeps_links), cmocka_unit_test(test_gradients_are_no_state),
-        cmocka_unit_test(test_calls_that_multiply),
+        cmocka_unit_test(test_many_tensors),           cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_sidecar_keeps_links),    cmocka_unit_test(test_sidecar_has_links),
+        cmocka_unit_test(test_gradients_are_no_state), cmocka_unit_test(test_calls_that_multiply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,8 +32,11 @@ from .library import load_cuda as _load_cuda
 from .library import str_of as _str_of
 from .plans import Candidate, Layout, Plan, load_plan, passes, pin, plan, recipes
 from .progress import Event
+from .runs import Difference, Training, Verification, train, verify
 from .schedules import Module, Schedule, Space, op, where
+from .sessions import Session
 from .steps import Step, Tensor
+from .tuning import Trial, Tuning, tune
 from .views import Page, View
 
 __version__ = _str_of(_lib.sf_version())

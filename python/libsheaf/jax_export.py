@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import os
+import re
 import struct
 import tempfile
 from ctypes import POINTER, byref
@@ -17,9 +17,8 @@ import numpy as np
 from . import prototypes as c
 from .errors import usage
 from .jax_links import Links, find_loss, tree_roles
-from .jax_tree import (NUMBERS, Modules, Split, as_array, is_abstract, is_array, loaded, path_name, word_shape,
-                       words_of)
-from .library import DIAG, call_long, make_struct, str_of
+from .jax_tree import (NUMBERS, Modules, Split, as_array, is_abstract, is_array, path_name, word_shape, words_of)
+from .library import DIAG, call_long, lib, make_struct, str_of
 from .steps import Step
 
 SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL", "int64": "I64",
@@ -151,14 +150,22 @@ def is_static_number(function, bound, name) -> bool:
         return False
 
 
-def donated_names(function, call, donate_argnums, args, kwargs) -> set[str]:
-    """Arguments that the caller or the function's own jit donates."""
+def donated_names(call, traced, donate_argnums) -> set[str]:
+    """Arguments that the caller donates, or the function's own jit."""
     donate_argnums = (donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums
     places = call.positional.places
     for number in donate_argnums:
         if not -len(places) <= number < len(places):
             raise usage(f"donate_argnums has {number}, and the step is called with {len(places)} arguments")
-    return {places[number] for number in donate_argnums}
+    names = {places[number] for number in donate_argnums}
+    jaxpr = traced.jaxpr.jaxpr
+    owners = [name for name, tree in call.arrays.items() for _ in jax.tree.leaves(tree)]
+    owner_of = dict(zip(map(id, jaxpr.invars), owners))
+    for equation in jaxpr.eqns:
+        for given, donated in zip(equation.invars, equation.params.get("donated_invars", ())):
+            if donated and id(given) in owner_of:
+                names.add(owner_of[id(given)])
+    return names
 
 
 class JaxStep(Step):
@@ -198,7 +205,7 @@ class JaxStep(Step):
 
 def export(function, *args, static_argnums=(), static_argnames=(), donate_argnums=(), state: dict | str | None = None,
            loss: int | str | None = None, platform: str | None = None, name: str | None = None, unroll: int = 0,
-           assume_trip_count: int = 0, **kwargs) -> JaxStep:
+           assume_trip_count: int = 0, kwargs: dict | None = None, **more) -> JaxStep:
     """A training step out of a function and example arguments of it.
 
     function: any callable, jitted or not, that computes a whole step: forward, backward and optimizer. Its trees may be
@@ -212,7 +219,11 @@ def export(function, *args, static_argnums=(), static_argnames=(), donate_argnum
     loss: the number or the name of the result that is the loss. None: by name.
     platform: "cuda", "tpu" or "cpu": JAX lowers some ops in other ways for each. None: the one that JAX runs on.
     unroll, assume_trip_count: as of `Step.load`.
+    kwargs: arguments by keyword; those that have no name of the above may be given as they are.
     """
+    options = {"state": state, "loss": loss, "platform": platform, "name": name}
+    kwargs = more | (kwargs or {})
+    refuse_collisions(function, args, [key for key, value in options.items() if value is not None and key not in kwargs])
     call = Call(function, args, kwargs, static_argnums, static_argnames)
     if not jax.tree.leaves(call.arrays):
         raise usage("the step has no arguments that are arrays", "give example arguments: sf.export(step, state, batch)")
@@ -221,7 +232,7 @@ def export(function, *args, static_argnums=(), static_argnames=(), donate_argnum
     call.jitted, call.result = jax.jit(pure, keep_unused=True), traced.out_info
     lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
     text = lowered.as_text(debug_info=True)
-    sidecar = make_sidecar(call, donated_names(function, call, donate_argnums, args, kwargs), state, loss)
+    sidecar = make_sidecar(call, donated_names(call, traced, donate_argnums), state, loss)
     call.is_abstract = any(map(is_abstract, jax.tree.leaves(call.arrays)))
     step = JaxStep.from_text(text, name=name or pure.__name__, sidecar=sidecar, unroll=unroll,
                              assume_trip_count=assume_trip_count)
@@ -229,6 +240,20 @@ def export(function, *args, static_argnums=(), static_argnames=(), donate_argnum
     step._sidecar = sidecar | {"args": [entry | {"role": argument.role} for entry, argument
                                         in zip(sidecar["args"], step.arguments)]}
     return step
+
+
+def refuse_collisions(function, args, options) -> None:
+    """An option that may as well be meant for an argument of the function."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return
+    left = {p.name for p in parameters if p.kind == p.KEYWORD_ONLY}
+    left |= {p.name for p in parameters[len(args):] if p.kind == p.POSITIONAL_OR_KEYWORD}
+    for name in options:
+        if name in left:
+            raise usage(f"{name!r} is an option of export and an argument of the step",
+                        f"give the argument in place, or as kwargs={{{name!r}: ...}}")
 
 
 def make_sidecar(call, donated, state, loss) -> dict:
@@ -302,11 +327,18 @@ def run_in_jax(step: JaxStep, batches, steps) -> dict[str, np.ndarray]:
     return values | {"losses": np.array(losses, np.float32)}
 
 
+def widened(tensor: np.ndarray) -> np.ndarray:
+    """The same values in a type that the file format has."""
+    if str(tensor.dtype) in SAFETENSORS:
+        return tensor
+    is_integer = re.match("u?int", str(tensor.dtype))
+    return tensor.astype(np.int8 if is_integer else np.float32)
+
+
 def write_safetensors(path, tensors: dict[str, np.ndarray]) -> None:
     header, offset = {}, 0
+    tensors = {name: widened(tensor) for name, tensor in tensors.items()}
     for name, tensor in tensors.items():
-        if str(tensor.dtype) not in SAFETENSORS:
-            raise usage(f"{name} is {tensor.dtype}, which the file format of values does not have")
         header[name] = {"dtype": SAFETENSORS[str(tensor.dtype)], "shape": list(tensor.shape),
                         "data_offsets": [offset, offset + tensor.nbytes]}
         offset += tensor.nbytes
@@ -348,10 +380,4 @@ def verify_against(step: Step, path, engine, tolerance, loss_tolerance) -> Verif
     try:
         return Verification(out.contents)
     finally:
-        call_free(out)
-
-
-def call_free(report) -> None:
-    from .library import lib
-
-    lib.sf_verify_free(report)
+        lib.sf_verify_free(out)

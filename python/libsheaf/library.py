@@ -7,6 +7,8 @@ Both turn messages into exceptions and warnings. The interpreter's lock is free 
 from __future__ import annotations
 
 import _thread
+import contextlib
+import contextvars
 import ctypes
 import importlib.util
 import os
@@ -68,10 +70,10 @@ def str_of(value: bytes | None) -> str:
     return os.fsdecode(value or b"")
 
 
-def make_struct(kind, **fields):
+def make_struct(struct, /, **fields):
     """A struct with these fields; texts and paths become bytes. None leaves a field zero."""
-    made = kind()
-    made.size = ctypes.sizeof(kind)
+    made = struct()
+    made.size = ctypes.sizeof(struct)
     for name, value in fields.items():
         if value is None:
             continue
@@ -114,16 +116,32 @@ def take_messages(diag) -> list[Diagnostic]:
     return found
 
 
+_given: contextvars.ContextVar[int | None] = contextvars.ContextVar("diag", default=None)
+
+
+@contextlib.contextmanager
+def messages_to(diag: int):
+    """In a function that the library calls with a diag: the messages of calls, which are for the library, go there as well."""
+    token = _given.set(diag)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
 def _call(name, arguments):
     """The status and the messages."""
-    diag = lib.sf_diag_new()
+    given = _given.get()
+    diag = given or lib.sf_diag_new()
     if not diag:
         raise MemoryError("there is no memory for messages")
+    before = lib.sf_diag_count(diag)
     try:
         status = getattr(lib, name)(*(diag if a is DIAG else a for a in arguments))
-        return status, take_messages(diag)
+        return status, take_messages(diag)[before:]
     finally:
-        lib.sf_diag_free(diag)
+        if not given:
+            lib.sf_diag_free(diag)
 
 
 def _judge(status, messages, accept=()):

@@ -124,6 +124,13 @@ class Plan:
         self.cluster = cluster
         """the cluster that it was made for; None: it was pinned without one"""
 
+    @classmethod
+    def _of(cls, handle: int, step: Step, cluster: Cluster | None, owner) -> Plan:
+        """A plan that `owner` frees."""
+        made = cls.__new__(cls)
+        made._handle, made.step, made.cluster, made._owner = handle, step, cluster, owner
+        return made
+
     @property
     def ranks(self) -> int:
         return lib.sf_plan_ranks(self._handle)

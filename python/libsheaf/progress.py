@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import sys
 import weakref
@@ -136,7 +135,3 @@ class Listener:
     def __exit__(self, *_):
         if hasattr(self.function, "close"):
             self.function.close()
-
-
-def byref(struct):
-    return ctypes.byref(struct)

@@ -153,12 +153,13 @@ class Schedule:
         which on they differ."""
         from .plans import Spec
 
-        report, culprit = c_void_p(), c_int()
+        report, culprit = ctypes.POINTER(c.sf_verify_report)(), c_int()
         options = make_struct(c.sf_verify_options, steps=steps)
-        out = ctypes.cast(byref(report), c.FUNCTIONS["sf_primitives_verify"][1][4])
-        call_long("sf_primitives_verify", self._list, Spec(None, ranks=self.ranks or None).ref, byref(options), DIAG, out,
-                  byref(culprit), made=(report, "sf_verify_free"))
-        lib.sf_verify_free(ctypes.cast(report, c.POINTER(c.sf_verify_report)))
+        try:
+            call_long("sf_primitives_verify", self._list, Spec(None, ranks=self.ranks or None).ref, byref(options), DIAG, byref(report),
+                      byref(culprit))
+        finally:
+            lib.sf_verify_free(report)
 
     def result_step(self) -> Step:
         """The step as `replace` has made it; where there was none, the step itself."""

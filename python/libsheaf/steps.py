@@ -56,6 +56,13 @@ class Step:
         """the file that it was read from, or None"""
 
     @classmethod
+    def _of(cls, handle: int, name: str, owner) -> Step:
+        """A step that `owner` frees."""
+        made = cls.__new__(cls)
+        made._handle, made.name, made.file, made._owner = handle, name, None, owner
+        return made
+
+    @classmethod
     def load(cls, path: str | os.PathLike, *, sidecar: str | os.PathLike | dict | None = None,
              state: str | dict | None = None, unroll: int = 0, assume_trip_count: int = 0, most_nodes: int = 0,
              strict: bool = False) -> Step:

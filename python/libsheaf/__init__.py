@@ -21,6 +21,7 @@ docs/start/python.md is the way in. Modules, each of which uses those above it:
     arrays       tensors of NumPy, JAX and torch, by DLPack
     runs         verify, train, evaluate
     sessions     Session: steps on tensors in memory
+    jax_export   export, JaxStep: steps out of JAX; jax_tree, jax_links: their trees. Loaded when they are used
 """
 
 from __future__ import annotations
@@ -47,3 +48,10 @@ def has_gpu() -> bool:
     """Whether there is a GPU here that the engine "cuda" runs on."""
     _load_cuda()
     return _lib.sf_has_gpu()
+
+
+def export(function, *args, **options):
+    """A step out of a JAX function and example arguments of it; see `libsheaf.jax_export.export`."""
+    from .jax_export import export
+
+    return export(function, *args, **options)

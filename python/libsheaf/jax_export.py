@@ -8,19 +8,18 @@ import os
 import re
 import struct
 import tempfile
-from ctypes import POINTER, byref
 from pathlib import Path
 
 import jax
 import numpy as np
 
-from . import prototypes as c
 from .errors import usage
 from .jax_links import Links, find_loss, tree_roles
 from .jax_tree import (NUMBERS, Modules, Split, as_array, is_abstract, is_array, path_name, word_shape, words_of)
-from .library import DIAG, call_long, lib, make_struct, str_of
+from .runs import Verification, verify
 from .steps import Step
 
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL", "int64": "I64",
                "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16",
                "uint8": "U8", "complex64": "C64", "complex128": "C128", "float8_e4m3fn": "F8_E4M3",
@@ -178,14 +177,13 @@ class JaxStep(Step):
         `sheaf verify` reads. `batches`: for each step the arguments that change, by name."""
         return run_in_jax(self, batches, steps)
 
-    def verify(self, batches=None, steps: int = 3, *, engine: str | None = None, tolerance: float = 0,
-               loss_tolerance: float = 0) -> Verification:
+    def verify(self, batches=None, steps: int = 3, **options) -> Verification:
         """Compares what the library computes with what JAX computes: all results of the first step, and the losses of all
-        steps. `batches` as of `values`."""
+        steps. `batches` as of `values`, `options` as of `sf.verify`. A mismatch is a SheafError."""
         with tempfile.TemporaryDirectory(prefix="sheaf-") as folder:
             path = os.path.join(folder, "io.safetensors")
             write_safetensors(path, self.values(batches, steps))
-            return verify_against(self, path, engine, tolerance, loss_tolerance)
+            return verify(self, against=path, **options)
 
     def save(self, path: str | os.PathLike) -> list[str]:
         """Writes NAME.stablehlo.mlir, its sidecar NAME.json and, unless arguments are ShapeDtypeStructs, NAME.io.safetensors
@@ -224,6 +222,8 @@ def export(function, *args, static_argnums=(), static_argnames=(), donate_argnum
     options = {"state": state, "loss": loss, "platform": platform, "name": name}
     kwargs = more | (kwargs or {})
     refuse_collisions(function, args, [key for key, value in options.items() if value is not None and key not in kwargs])
+    if platform not in (None, *PLATFORMS):
+        raise usage(f"there is no platform {platform!r}", f"platforms are {', '.join(PLATFORMS)}")
     call = Call(function, args, kwargs, static_argnums, static_argnames)
     if not jax.tree.leaves(call.arrays):
         raise usage("the step has no arguments that are arrays", "give example arguments: sf.export(step, state, batch)")
@@ -348,36 +348,3 @@ def write_safetensors(path, tensors: dict[str, np.ndarray]) -> None:
         file.write(struct.pack("<Q", len(text)) + text)
         for tensor in tensors.values():
             file.write(np.ascontiguousarray(tensor).tobytes())
-
-
-class Verification:
-    """What a comparison found. True if it passed."""
-
-    def __init__(self, report):
-        self.passed = report.passed
-        self.losses = report.losses[: report.nlosses]
-        self.expected_losses = report.expected_losses[: report.nlosses]
-        self.loss_error = report.loss_error
-        rows = [report.results[i].contents for i in range(report.nresults)]
-        self.errors = {str_of(row.name) or str(i): (row.error, row.tolerance) for i, row in enumerate(rows)}
-        self.worst = list(self.errors)[report.worst] if report.worst >= 0 else None
-
-    def __bool__(self):
-        return self.passed
-
-    def __repr__(self):
-        worst = f", largest error {self.errors[self.worst][0]:.2g} in {self.worst}" if self.worst else ""
-        return (f"<{'passed' if self.passed else 'FAILED'}: {len(self.errors)} results, {len(self.losses)} losses, "
-                f"error {self.loss_error:.2g}{worst}>")
-
-
-def verify_against(step: Step, path, engine, tolerance, loss_tolerance) -> Verification:
-    """Compares the step with the values in a file. A mismatch is in the answer, and no exception."""
-    options = make_struct(c.sf_verify_options, against=path, engine=engine, tolerance=tolerance,
-                          loss_tolerance=loss_tolerance)
-    out = POINTER(c.sf_verify_report)()
-    call_long("sf_verify", step._handle, byref(options), DIAG, byref(out), accept=(c.SF_EMISMATCH,))
-    try:
-        return Verification(out.contents)
-    finally:
-        lib.sf_verify_free(out)

@@ -9,8 +9,8 @@ from ctypes import byref, c_void_p
 from pathlib import Path
 
 from . import prototypes as c
-from .library import DIAG, Text, call, call_long, lib, load_cuda, make_struct, output_to, own, to_bytes
-from .progress import Interrupt, Listener, Progress
+from .library import DIAG, Handle, Text, call, call_long, lib, load_cuda, make_struct, new_interrupt, output_to, to_bytes
+from .progress import Listener, Progress
 from .views import View
 
 
@@ -33,7 +33,7 @@ class Cluster:
         self._adopt(out, os.fspath(what))
 
     def _adopt(self, out: c_void_p, name: str) -> Cluster:
-        self._handle, self.name = own(self, "sf_cluster_free", out.value), name
+        self._handle, self.name = Handle(out.value, "sf_cluster_free"), name
         return self
 
     @staticmethod
@@ -94,11 +94,11 @@ def calibrate(*, ranks: int = 0, threads: int = 0, seconds: float = 0, largest: 
     largest: bytes of the largest collective; engine: "cpu" or "cuda"; precision, with "cuda": "f32" or "tf32".
     """
     load_cuda()
-    interrupt, out = Interrupt(), c_void_p()
+    interrupt, out = new_interrupt(), c_void_p()
     with Listener(progress) as listener:
         options = make_struct(c.sf_calibrate_options, ranks=ranks, threads=threads, seconds=seconds, largest=to_bytes(largest),
                               name=name, engine=engine, precision=precision, listener=listener.callback,
-                              interrupt=interrupt.handle)
-        call_long("sf_calibrate", byref(options), DIAG, byref(out), interrupt=interrupt.handle, listener=listener,
+                              interrupt=interrupt)
+        call_long("sf_calibrate", byref(options), DIAG, byref(out), interrupt=interrupt, listener=listener,
                   made=(out, "sf_cluster_free"))
     return Cluster.__new__(Cluster)._adopt(out, name or "this machine")

@@ -74,6 +74,7 @@ def make_struct(struct, /, **fields):
     """A struct with these fields; texts and paths become bytes. None leaves a field zero."""
     made = struct()
     made.size = ctypes.sizeof(struct)
+    made.held = [value for value in fields.values() if isinstance(value, Handle)]
     for name, value in fields.items():
         if value is None:
             continue
@@ -94,10 +95,26 @@ def to_bytes(value: int | str | None) -> int:
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2] or " "))
 
 
-def own(holder, free: str, handle) -> int:
-    """Frees the handle with the object that holds it."""
-    holder._finalizer = weakref.finalize(holder, getattr(lib, free), handle)
-    return handle
+class Handle(ctypes.c_void_p):
+    """An object of the library, freed with this one, which calls and structs hold while they use it.
+
+    `owner` is what frees it in place of a function. Nothing is freed as the interpreter ends: a call may be under way.
+    """
+
+    def __init__(self, value: int, free: str | None = None, owner=None):
+        super().__init__(value)
+        self.owner = owner
+        if free:
+            self.free = weakref.finalize(self, getattr(lib, free), value)
+            self.free.atexit = False
+
+
+def new_interrupt() -> Handle:
+    """An sf_interrupt."""
+    made = lib.sf_interrupt_new()
+    if not made:
+        raise MemoryError("there is no memory for an interrupt")
+    return Handle(made, "sf_interrupt_free")
 
 
 def caller() -> tuple[int, str, int]:
@@ -144,30 +161,30 @@ def _call(name, arguments):
             lib.sf_diag_free(diag)
 
 
-def _judge(status, messages, accept=()):
+def _judge(status, messages):
     for message in messages:
         if message.severity == "warning":
             warnings.warn(SheafWarning(message), stacklevel=caller()[0])
-    if status != c.SF_OK and status not in accept:
+    if status != c.SF_OK:
         raise SheafError(Code(status), messages)
-    return status
 
 
-def call(name: str, *arguments, accept=()) -> int:
-    """Calls a function that is over soon. A status that is neither SF_OK nor in `accept` is an exception."""
-    return _judge(*_call(name, arguments), accept)
+def call(name: str, *arguments) -> None:
+    """Calls a function that is over soon. A status that is not SF_OK is an exception."""
+    _judge(*_call(name, arguments))
 
 
-def call_long(name: str, *arguments, interrupt=None, made=None, accept=(), listener=None) -> int:
+def call_long(name: str, *arguments, interrupt: Handle | None = None, wait: bool = False, listener=None,
+              made: tuple | None = None) -> None:
     """Calls a function that may take long.
 
     Python runs signal handlers in the main thread alone, between its own instructions. So a call of the main thread runs
-    in another one, for which the main thread waits. What a handler raises, as KeyboardInterrupt, raises `interrupt`, and goes on
-    when the call has ended. Without an interrupt the call cannot be stopped: it ends unheard, in its thread.
+    in another one, for which the main thread waits. What a handler raises, as KeyboardInterrupt, raises `interrupt` and leaves here:
+    at once, while the call ends in its thread, unheard; or, with `wait`, when the call has ended.
 
-    `made` is (handle, name of its free function) of what the call returns, for when that is not wanted any more.
+    `made` is (handle, name of its free function) of what the call returns, for when nobody takes it.
     """
-    state = {"abandoned": False}
+    state = {"abandoned": False, "over": False}
     lock = threading.Lock()
 
     def discard():
@@ -181,34 +198,32 @@ def call_long(name: str, *arguments, interrupt=None, made=None, accept=(), liste
         except BaseException as error:
             state["error"] = error
 
+    def run():
+        work()
+        with lock:
+            state["over"] = True
+            if state["abandoned"]:
+                discard()
+        ended.release()
+
     if threading.current_thread() is threading.main_thread():
-        ended = threading.Lock()
+        ended, stopped = threading.Lock(), None
         ended.acquire()
-
-        def run():
-            work()
-            with lock:
-                state["over"] = True
-                if state["abandoned"]:
-                    discard()
-            ended.release()
-
-        stopped = None
         try:
-            _thread.start_new_thread(run, ())
+            _thread.start_new_thread(contextvars.copy_context().run, (run,))
             ended.acquire()
         except BaseException as error:
             stopped = error
-        while stopped and interrupt and not state.get("over"):
-            lib.sf_interrupt_raise(interrupt)
-            try:
-                ended.acquire()
-            except BaseException:  # a second interrupt from the keyboard
-                continue
         if stopped:
+            lib.sf_interrupt_raise(interrupt)
+            if listener:
+                listener.stopped = True
+            while wait and not state["over"]:
+                with contextlib.suppress(BaseException):  # a second interrupt from the keyboard
+                    ended.acquire()
             with lock:
                 state["abandoned"] = True
-                if state.get("over"):
+                if state["over"]:
                     discard()
             raise stopped
     else:
@@ -218,7 +233,7 @@ def call_long(name: str, *arguments, interrupt=None, made=None, accept=(), liste
         discard()
         raise error
     try:
-        return _judge(*state["outcome"], accept)
+        _judge(*state["outcome"])
     except BaseException:
         discard()
         raise

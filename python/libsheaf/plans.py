@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from . import prototypes as c
 from .clusters import Cluster, as_cluster
 from .errors import usage
-from .library import DIAG, Text, call, call_long, lib, make_struct, output_to, own, str_of, text_of, to_bytes
-from .progress import Interrupt, Listener, Progress
+from .library import DIAG, Handle, Text, call, call_long, lib, make_struct, new_interrupt, output_to, str_of, text_of, to_bytes
+from .progress import Listener, Progress
 from .steps import Step, tree_path
 from .views import Page, View, bytes_text, draw_bars, draw_table, seconds_text
 
@@ -119,7 +119,7 @@ class Plan:
     """A plan of a step. Made by `plan`, `pin`, `tune` or `load_plan`. It does not change; threads may share it."""
 
     def __init__(self, handle: int, step: Step, cluster: Cluster | None):
-        self._handle = own(self, "sf_plan_free", handle)
+        self._handle = Handle(handle, "sf_plan_free", owner=step)
         self.step = step
         self.cluster = cluster
         """the cluster that it was made for; None: it was pinned without one"""
@@ -128,7 +128,7 @@ class Plan:
     def _of(cls, handle: int, step: Step, cluster: Cluster | None, owner) -> Plan:
         """A plan that `owner` frees."""
         made = cls.__new__(cls)
-        made._handle, made.step, made.cluster, made._owner = handle, step, cluster, owner
+        made._handle, made.step, made.cluster = Handle(handle, owner=owner), step, cluster
         return made
 
     @property
@@ -440,13 +440,13 @@ def plan(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | 
     primitives, order = _primitives(step, schedule, ranks or on.devices, unsafe)
     spec = Spec(pins, mesh=mesh, recipe=recipe, ranks=ranks, stages=stages, schedule=order, micro_batches=micro_batches,
                 recompute=recompute, co_shard=co_shard, shard_state=shard_state, passes=passes, kernels=kernels, memory=to_bytes(memory) or None)
-    interrupt, out = Interrupt(), c_void_p()
+    interrupt, out = new_interrupt(), c_void_p()
     with Listener(progress) as listener:
         options = make_struct(c.sf_plan_options, cluster=on._handle, level=level, seconds=seconds, recipes=recipes,
                               margin=-1.0 if margin == 0 else margin, reserve=to_bytes(reserve), threads=threads, step_file=step.file,
-                              cluster_name=on.name, listener=listener.callback, interrupt=interrupt.handle)
+                              cluster_name=on.name, listener=listener.callback, interrupt=interrupt)
         name, what = ("sf_primitives_search", primitives._list) if primitives else ("sf_plan_search", step._handle)
-        call_long(name, what, spec.ref, byref(options), DIAG, byref(out), interrupt=interrupt.handle, listener=listener,
+        call_long(name, what, spec.ref, byref(options), DIAG, byref(out), interrupt=interrupt, listener=listener,
                   made=(out, "sf_plan_free"))
     return Plan(out.value, primitives.result_step() if primitives else step, on)
 

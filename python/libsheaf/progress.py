@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import weakref
 from collections.abc import Callable
 
 from . import prototypes as c
-from .library import lib, str_of
+from .library import str_of
 
 KINDS = {c.SF_EVENT_START: "start", c.SF_EVENT_STEP: "step", c.SF_EVENT_SAVED: "saved", c.SF_EVENT_STAGE: "stage",
          c.SF_EVENT_SOLVE: "solve"}
@@ -95,16 +94,6 @@ def choose(progress: Progress):
     if display:
         return Cell(display)
     return Line(sys.stderr) if progress or (sys.stderr and sys.stderr.isatty()) else None
-
-
-class Interrupt:
-    """An sf_interrupt."""
-
-    def __init__(self):
-        self.handle = lib.sf_interrupt_new()
-        if not self.handle:
-            raise MemoryError("there is no memory for an interrupt")
-        weakref.finalize(self, lib.sf_interrupt_free, self.handle)
 
 
 class Listener:

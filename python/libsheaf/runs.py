@@ -8,9 +8,9 @@ from ctypes import POINTER, byref
 
 from . import prototypes as c
 from .errors import Code, Diagnostic, SheafError
-from .library import DIAG, call_long, lib, load_cuda, make_struct, output_to, str_of, to_bytes
+from .library import DIAG, call_long, lib, load_cuda, make_struct, new_interrupt, output_to, str_of, to_bytes
 from .plans import Plan
-from .progress import Interrupt, Listener, Progress
+from .progress import Listener, Progress
 from .steps import Step
 
 
@@ -61,15 +61,15 @@ def verify(what: Plan | Step, *, against: str | os.PathLike | None = None, steps
     plan = what if isinstance(what, Plan) else None
     step = what.step if isinstance(what, Plan) else what
     load_cuda()
-    interrupt, out = Interrupt(), POINTER(c.sf_verify_report)()
+    interrupt, out = new_interrupt(), POINTER(c.sf_verify_report)()
     with Listener(progress) as listener:
         options = make_struct(c.sf_verify_options, against=against, tolerance=tolerance, loss_tolerance=loss_tolerance, steps=steps,
                               listener=listener.callback, engine=engine, threads=threads, init=init, data=data, shrunk=shrink,
                               limit=limit, check=check, seed=seed, device_memory=to_bytes(device_memory), precision=precision,
-                              interrupt=interrupt.handle)
+                              interrupt=interrupt)
         try:
             call_long("sf_verify_plan" if plan else "sf_verify", step._handle, *([plan._handle] if plan else []), byref(options), DIAG,
-                      byref(out), interrupt=interrupt.handle, listener=listener)
+                      byref(out), interrupt=interrupt, listener=listener, wait=True)
             return _read_verification(out)
         except SheafError as error:
             if out:
@@ -125,13 +125,13 @@ def train(what: Plan | Step, steps: int, *, data: str | os.PathLike | None = Non
         set = ",".join(f"{name}={number}" for name, number in set.items())
     outputs = {name: POINTER(c.sf_output)(output_to(path)) for name, path in (("profile", profile), ("trace", trace)) if path is not None}
     load_cuda()
-    interrupt, report = Interrupt(), make_struct(c.sf_train_report)
+    interrupt, report = new_interrupt(), make_struct(c.sf_train_report)
     with Listener(progress) as listener:
         options = make_struct(c.sf_train_options, steps=steps, data=data, tokens_type=tokens_type, order=orders[order], init=init, set=set,
                               seed=seed, has_seed=seed is not None, save=save, save_every=save_every, keep=keep, resume=resume,
                               resume_from=resume_from, log=log, engine=engine, threads=threads, memory=to_bytes(memory),
                               plan=plan._handle if plan else None, limit=limit, check=check, ignore_nan=ignore_nan,
                               listener=listener.callback, device_memory=to_bytes(device_memory), host_link=to_bytes(host_link),
-                              precision=precision, interrupt=interrupt.handle, **outputs)
-        call_long("sf_train", step._handle, byref(options), DIAG, byref(report), interrupt=interrupt.handle, listener=listener)
+                              precision=precision, interrupt=interrupt, **outputs)
+        call_long("sf_train", step._handle, byref(options), DIAG, byref(report), interrupt=interrupt, listener=listener, wait=True)
     return Training(report.first, report.step, report.loss, report.seconds, report.interrupted)

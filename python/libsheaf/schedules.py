@@ -12,7 +12,7 @@ from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 
 from . import prototypes as c
 from .errors import SheafError, usage
-from .library import DIAG, call, call_long, caller, lib, make_struct, own, str_of, text_of
+from .library import DIAG, Handle, call, call_long, caller, lib, make_struct, new_interrupt, str_of, text_of
 from .steps import Step
 
 
@@ -32,8 +32,7 @@ class Schedule:
     def __init__(self, step: Step, *, ranks: int = 0, settings: int | None = None):
         out = c_void_p()
         call("sf_primitives_new", step._handle, DIAG, byref(out))
-        self._adopt(out.value, step, ranks, settings)
-        own(self, "sf_primitives_free", out.value)
+        self._adopt(Handle(out.value, "sf_primitives_free", owner=step), step, ranks, settings)
 
     def _adopt(self, handle, step, ranks, settings) -> Schedule:
         self._list, self.step, self.tune = handle, step, Variables(settings)
@@ -153,17 +152,17 @@ class Schedule:
         which on they differ."""
         from .plans import Spec
 
-        report, culprit = ctypes.POINTER(c.sf_verify_report)(), c_int()
-        options = make_struct(c.sf_verify_options, steps=steps)
+        report, culprit, interrupt = ctypes.POINTER(c.sf_verify_report)(), c_int(), new_interrupt()
+        options = make_struct(c.sf_verify_options, steps=steps, interrupt=interrupt)
         try:
             call_long("sf_primitives_verify", self._list, Spec(None, ranks=self.ranks or None).ref, byref(options), DIAG, byref(report),
-                      byref(culprit))
+                      byref(culprit), interrupt=interrupt, wait=True)
         finally:
             lib.sf_verify_free(report)
 
     def result_step(self) -> Step:
         """The step as `replace` has made it; where there was none, the step itself."""
-        if lib.sf_primitives_graph(self._list) == self.step._handle:
+        if lib.sf_primitives_graph(self._list) == self.step._handle.value:
             return self.step
         out = c_void_p()
         call("sf_primitives_copy_graph", self._list, DIAG, byref(out))
@@ -434,7 +433,7 @@ class Sketch:
     def __init__(self):
         out = c_void_p()
         call("sf_sketch_new", DIAG, byref(out))
-        self._handle = own(self, "sf_sketch_free", out.value)
+        self._handle = Handle(out.value, "sf_sketch_free")
 
     def operand(self, value) -> int:
         if isinstance(value, Traced):

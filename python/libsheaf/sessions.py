@@ -14,9 +14,9 @@ from typing import Any
 from . import arrays
 from . import prototypes as c
 from .errors import usage
-from .library import DIAG, call, call_long, lib, load_cuda, make_struct, own, to_bytes
+from .library import DIAG, Handle, call, call_long, lib, load_cuda, make_struct, new_interrupt, to_bytes
 from .plans import Plan
-from .progress import Interrupt, Listener, Progress
+from .progress import Listener, Progress
 from .steps import Step, Tensor
 
 
@@ -42,21 +42,23 @@ class Session:
         self.plan = what if isinstance(what, Plan) else None
         self.step: Step = what.step if isinstance(what, Plan) else what
         self._using = threading.Lock()
-        self._interrupt, self._listener = Interrupt(), Listener(progress)
+        self._interrupt, self._listener = new_interrupt(), Listener(progress)
         if engine != "cpu":
             load_cuda()
         self._options = make_struct(c.sf_session_options, plan=self.plan._handle if self.plan else None, engine=engine, threads=threads,
                                     memory=to_bytes(memory), limit=limit, check=check, listener=self._listener.callback,
-                                    interrupt=self._interrupt.handle)
+                                    interrupt=self._interrupt)
         out = c_void_p()
-        call_long("sf_session_open", self.step._handle, byref(self._options), DIAG, byref(out), interrupt=self._interrupt.handle,
+        call_long("sf_session_open", self.step._handle, byref(self._options), DIAG, byref(out), interrupt=self._interrupt,
                   made=(out, "sf_session_close"))
-        self._handle: int | None = own(self, "sf_session_close", out.value)
+        self._handle: Handle | None = Handle(out.value, "sf_session_close", owner=what)
+        self._handle.free.atexit = True
 
     def close(self) -> None:
         """Frees the tensors. Further calls are errors."""
         with self._use(closed=True):
-            self._finalizer()
+            if self._handle is not None:
+                self._handle.free()
             self._handle = None
 
     def __enter__(self) -> Session:
@@ -66,7 +68,7 @@ class Session:
         self.close()
 
     @contextlib.contextmanager
-    def _use(self, closed: bool = False) -> Iterator[int | None]:
+    def _use(self, closed: bool = False) -> Iterator[Handle | None]:
         if not self._using.acquire(blocking=False):
             raise usage("another call of the session is under way: one thread uses a session at a time")
         try:
@@ -77,10 +79,10 @@ class Session:
             self._using.release()
 
     def _long(self, name: str, handle, *arguments) -> None:
-        lib.sf_interrupt_clear(self._interrupt.handle)
+        lib.sf_interrupt_clear(self._interrupt)
         self._listener.error, self._listener.stopped = None, False
         with self._listener:
-            call_long(name, handle, *arguments, interrupt=self._interrupt.handle, listener=self._listener)
+            call_long(name, handle, *arguments, interrupt=self._interrupt, listener=self._listener, wait=True)
 
     def init(self, rules: str | os.PathLike | None = None, *, seed: int = 0) -> None:
         """Sets parameters and all other state to the values that training starts from: by rules, or from a safetensors file or a

@@ -13,7 +13,7 @@ from ctypes import byref, c_void_p
 from pathlib import Path
 
 from . import prototypes as c
-from .library import DIAG, Text, call, call_long, lib, make_struct, output_to, own, str_of
+from .library import DIAG, Handle, Text, call, call_long, lib, make_struct, output_to, str_of
 from .errors import usage
 from .views import View
 
@@ -50,7 +50,7 @@ class Step:
     """
 
     def __init__(self, handle: int, name: str, file: str | None = None):
-        self._handle = own(self, "sf_graph_free", handle)
+        self._handle = Handle(handle, "sf_graph_free")
         self.name = name
         self.file = file
         """the file that it was read from, or None"""
@@ -59,7 +59,7 @@ class Step:
     def _of(cls, handle: int, name: str, owner) -> Step:
         """A step that `owner` frees."""
         made = cls.__new__(cls)
-        made._handle, made.name, made.file, made._owner = handle, name, None, owner
+        made._handle, made.name, made.file = Handle(handle, owner=owner), name, None
         return made
 
     @classmethod

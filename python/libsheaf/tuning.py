@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import weakref
 from collections.abc import Callable
-from ctypes import POINTER, byref
+from ctypes import POINTER, byref, c_void_p, cast
 
 from . import prototypes as c
 from .clusters import Cluster, as_cluster
 from .errors import Code, SheafError
-from .library import DIAG, Text, call, call_long, lib, make_struct, messages_to, own, str_of, to_bytes
+from .library import DIAG, Handle, Text, call, call_long, lib, make_struct, new_interrupt, messages_to, str_of, to_bytes
 from .plans import Plan
-from .progress import Interrupt, Listener, Progress
+from .progress import Listener, Progress
 from .schedules import Schedule
 from .steps import Step
 from .views import bytes_text, draw_table, seconds_text
@@ -76,7 +77,7 @@ def tune(step: Step, schedule: Callable[[Schedule], object] | str | os.PathLike,
     """
     on = as_cluster(cluster)
     ranks = ranks or (on.devices if on else 0)
-    interrupt, out = Interrupt(), POINTER(c.sf_tune_report)()
+    interrupt, out = new_interrupt(), POINTER(c.sf_tune_report)()
     raised: list[BaseException] = []
 
     def apply(_, settings, primitives, diag):
@@ -88,13 +89,13 @@ def tune(step: Step, schedule: Callable[[Schedule], object] | str | os.PathLike,
             return int(error.code)
         except BaseException as error:
             raised.append(error)
-            lib.sf_interrupt_raise(interrupt.handle)
+            lib.sf_interrupt_raise(interrupt)
             return int(Code.USAGE)
 
     with Listener(progress) as listener:
         options = make_struct(c.sf_tune_options, cluster=on._handle if on else None, cluster_name=on.name if on else None, by_run=by_run,
                               algorithm=algorithm, trials=trials, ranks=ranks, memory=to_bytes(memory), steps=steps, threads=threads,
-                              log=log, listener=listener.callback, by_processor=by_processor, interrupt=interrupt.handle)
+                              log=log, listener=listener.callback, by_processor=by_processor, interrupt=interrupt)
         if callable(schedule):
             options.program = hash_of(schedule)
             name, what = "sf_tune", (c.sf_tune_apply(apply), None)
@@ -102,18 +103,11 @@ def tune(step: Step, schedule: Callable[[Schedule], object] | str | os.PathLike,
             script = make_struct(c.sf_script_options, unsafe=unsafe, ranks=ranks)
             name, what = "sf_tune_script", (os.fsencode(schedule), byref(script))
         try:
-            call_long(name, step._handle, *what, byref(options), DIAG, byref(out), interrupt=interrupt.handle, listener=listener)
+            call_long(name, step._handle, *what, byref(options), DIAG, byref(out), interrupt=interrupt, listener=listener, wait=True)
         except BaseException as error:
             lib.sf_tune_free(out)
             raise (raised[0] if raised else error) from None
-    return _read(_Report(out), step, on)
-
-
-class _Report:
-    """Owns an sf_tune_report, and with it the plan of the best setting."""
-
-    def __init__(self, pointer):
-        self.pointer = own(self, "sf_tune_free", pointer)
+    return _read(out, step, on)
 
 
 def hash_of(function) -> int:
@@ -123,13 +117,15 @@ def hash_of(function) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-def _read(owner: _Report, step: Step, cluster: Cluster | None) -> Tuning:
-    report = owner.pointer[0]
+def _read(out, step: Step, cluster: Cluster | None) -> Tuning:
+    report = out[0]
+    owner = Handle(cast(out, c_void_p).value)
+    weakref.finalize(owner, lib.sf_tune_free, out).atexit = False
     names = [str_of(report.variables[i]) for i in range(report.nvariables)]
     trials = [Trial({name: str_of(t.values[k]) for k, name in enumerate(names)}, t.seconds, t.memory, t.pruned, t.logged, str_of(t.why))
               for t in (report.trials[i][0] for i in range(report.ntrials))]
     page = Text()
-    call("sf_tune_page", owner.pointer, step.name.encode(), page.ref, DIAG)
+    call("sf_tune_page", out, step.name.encode(), page.ref, DIAG)
     if report.step:
         step = Step._of(report.step, step.name + ", changed", owner)
     return Tuning(Plan._of(report.plan, step, cluster, owner), trials[report.best], trials, report.points, str(page))

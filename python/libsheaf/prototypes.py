@@ -618,6 +618,7 @@ FUNCTIONS = {
     "sf_plan_tensors": (c_int, [c_void_p, c_void_p, c_char_p, c_int, POINTER(c_int)]),
     "sf_plan_tensor": (c_bool, [c_void_p, c_void_p, c_int, POINTER(sf_plan_tensor_view)]),
     "sf_plan_show_program": (c_int, [c_void_p, c_void_p, c_int, POINTER(sf_output), c_void_p]),
+    "sf_plan_save_stablehlo": (c_int, [c_void_p, c_void_p, POINTER(sf_output), c_void_p]),
     "sf_plan_check": (c_int, [c_void_p, c_void_p, c_int64, c_void_p]),
     "sf_plan_shrink": (c_int, [c_void_p, c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_char_p)]),
     "sf_plan_show": (c_int, [c_void_p, c_void_p, POINTER(sf_show_options), POINTER(sf_output), c_void_p]),

@@ -46,8 +46,16 @@ class Call:
         del self.values
         self.result_rest = None
 
-    def names(self):
-        return list(self.arrays)
+    def leaves(self) -> list:
+        """The arrays, in the order of the step's arguments."""
+        return jax.tree.leaves(list(self.arrays.values()))
+
+    def structure(self):
+        return jax.tree.structure(list(self.arrays.values()))
+
+    def trees(self, leaves) -> dict:
+        """The trees by name of the argument, of one value for each array."""
+        return dict(zip(self.arrays, jax.tree.unflatten(self.structure(), leaves)))
 
     def pure(self):
         """The function of the arrays alone, under the names of its arguments. It gives the new arrays of modules of
@@ -225,15 +233,16 @@ def export(function, *args, static_argnums=(), static_argnames=(), donate_argnum
     if platform not in (None, *PLATFORMS):
         raise usage(f"there is no platform {platform!r}", f"platforms are {', '.join(PLATFORMS)}")
     call = Call(function, args, kwargs, static_argnums, static_argnames)
-    if not jax.tree.leaves(call.arrays):
+    if not call.leaves():
         raise usage("the step has no arguments that are arrays", "give example arguments: sf.export(step, state, batch)")
     pure = call.pure()
     traced = jax.jit(pure, keep_unused=True).trace(*call.arrays.values())
     call.jitted, call.result = jax.jit(pure, keep_unused=True), traced.out_info
     lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
     text = lowered.as_text(debug_info=True)
-    sidecar = make_sidecar(call, donated_names(call, traced, donate_argnums), state, loss)
-    call.is_abstract = any(map(is_abstract, jax.tree.leaves(call.arrays)))
+    call.donated = donated_names(call, traced, donate_argnums)
+    sidecar = make_sidecar(call, call.donated, state, loss)
+    call.is_abstract = any(map(is_abstract, call.leaves()))
     step = JaxStep.from_text(text, name=name or pure.__name__, sidecar=sidecar, unroll=unroll,
                              assume_trip_count=assume_trip_count)
     step._call, step._text = call, text
@@ -305,9 +314,8 @@ def run_in_jax(step: JaxStep, batches, steps) -> dict[str, np.ndarray]:
         raise usage("the step has no loss to compare: no result is a floating scalar",
                     "return the loss, and name it: sf.export(..., loss=RESULT)")
     arrays, arguments = dict(call.arrays), step.arguments
-    structure = jax.tree.structure(list(arrays.values()))
     names = [argument.name for argument in arguments]
-    values = {f"in.{i}": words_of(leaf) for i, leaf in enumerate(jax.tree.leaves(list(arrays.values())))}
+    values = {f"in.{i}": words_of(leaf) for i, leaf in enumerate(call.leaves())}
     losses = []
     for k, batch in enumerate(batches or [{}] * steps):
         for name, value in batch.items():
@@ -323,7 +331,7 @@ def run_in_jax(step: JaxStep, batches, steps) -> dict[str, np.ndarray]:
         losses.append(float(results[step.loss]))
         following = [leaf if argument.next is None else results[argument.next]
                      for leaf, argument in zip(leaves, arguments)]
-        arrays = dict(zip(arrays, jax.tree.unflatten(structure, following)))
+        arrays = call.trees(following)
     return values | {"losses": np.array(losses, np.float32)}
 
 

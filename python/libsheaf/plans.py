@@ -190,6 +190,12 @@ class Plan:
         shares = re.findall(r"(?:[^,()]|\([^)]*\))+", str_of(text)[1:-1])
         return dict(zip(self.mesh, (share.strip() for share in shares)))
 
+    def argument_layout(self, name: str | int) -> Layout:
+        """The layout of an argument."""
+        argument, text = self.step.argument(name), create_string_buffer(c.SF_LAYOUT_TEXT)
+        lib.sf_plan_argument_layout(self._handle, self.step._handle, argument.index, text)
+        return Layout(argument.name, argument.dtype, argument.shape, self._axes(text.value))
+
     def result_layout(self, name: str | int) -> Layout:
         """The layout of a result, as the step returns it."""
         result, text = self.step.result(name), create_string_buffer(c.SF_LAYOUT_TEXT)
@@ -283,6 +289,18 @@ class Plan:
             return str(out)
 
         return View(write(False), lambda: write(True))
+
+    def shardings(self, devices=None, *, layouts: str = "exact"):
+        """NamedShardings of JAX for arguments and results; see `libsheaf.jax_shardings.shardings`."""
+        from .jax_shardings import shardings
+
+        return shardings(self, devices, layouts)
+
+    def jit(self, function=None, devices=None, *, layouts: str = "exact", donate: bool | None = None):
+        """The step as a function of JAX that runs by this plan on devices; see `libsheaf.jax_run.jit`."""
+        from .jax_run import jit
+
+        return jit(self, function, devices, layouts=layouts, donate=donate)
 
     def program(self, rank: int = 0) -> str:
         """The local program of a rank, a line per instruction."""

@@ -18,6 +18,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from .errors import usage
+from .jax_collectives import Comparison, compiled_traffic, planned_traffic
 from .jax_export import Call, JaxStep, export
 from .jax_shardings import (Shardings, argument_splits, check_layouts, leaf_sharding, make_mesh, refuse_unsaid,
                             result_splits, shardings)
@@ -131,6 +132,14 @@ class Planned:
 
     def _place(self, call) -> list:
         return jax.device_put(self._leaves(call), jax.tree.leaves(list(self.shardings.arguments.values())))
+
+    def compile(self):
+        """Compiles, and gives what JAX compiled: `jax.stages.Compiled`, of the leaves of the arguments."""
+        return self.jitted.lower(*self.types).compile()
+
+    def collectives(self) -> Comparison:
+        """The collectives of the plan, beside those of the program that XLA compiled."""
+        return Comparison(planned_traffic(self.plan), compiled_traffic(self.compile().as_text()))
 
     def __call__(self, *args, **kwargs):
         call = self._call_of(args, kwargs)

@@ -11,7 +11,8 @@
 
 /* A node that differs between ranks: a constant, or a slice. */
 typedef struct table {
-    char *rows;      /* of a constant: its elements on each rank */
+    char *rows;      /* of a constant: its elements on each rank, */
+    bool splat;      /* or, where all are equal on each of them, one of them */
     int64_t *starts; /* of a slice: by rank and dimension */
 } table;
 
@@ -93,24 +94,54 @@ static void fill_row(const table *t, const sf_node *node, int rank)
     }
     const sf_dense *dense = &node->attrs[SF_CONSTANT_VALUE]->dense;
     size_t width = (size_t)sf_dtype_get(dense->type->dtype)->bytes;
-    char *row = t->rows + (int64_t)rank * sf_type_bytes(dense->type);
-    for (int64_t i = 0; i < dense->type->count; i++)
+    int64_t count = t->splat ? 1 : dense->type->count;
+    char *row = t->rows + rank * count * (int64_t)width;
+    for (int64_t i = 0; i < count; i++)
         memcpy(row + (size_t)i * width,
                (const char *)dense->data + (size_t)sf_dense_at(dense, i) * width, width);
+}
+
+static void new_rows(ranks *all, table *t, const sf_type *type)
+{
+    int64_t count = t->splat ? 1 : type->count;
+    t->rows = sf_arena_array(&all->arena, (size_t)all->count,
+                             (size_t)(count * sf_dtype_get(type->dtype)->bytes));
+}
+
+/* Rows of the same elements become rows of all elements. */
+static void expand_rows(ranks *all, table *t, const sf_type *type)
+{
+    size_t width = (size_t)sf_dtype_get(type->dtype)->bytes;
+    const char *before = t->rows;
+    t->splat = false;
+    new_rows(all, t, type);
+    for (int rank = 0; rank < all->count; rank++)
+        for (int64_t i = 0; i < type->count; i++)
+            memcpy(t->rows + (size_t)(rank * type->count + i) * width,
+                   before + (size_t)rank * width, width);
 }
 
 static table *new_table(ranks *all, const sf_node *node)
 {
     table *t = SF_ARRAY(&all->arena, 1, table);
-    if (sf_is(node, SF_OP_SLICE))
+    if (sf_is(node, SF_OP_SLICE)) {
         t->starts =
             SF_ARRAY(&all->arena, all->count * node->attrs[SF_SLICE_STARTS]->count, int64_t);
-    else
-        t->rows = SF_ARRAY(&all->arena,
-                           all->count * sf_type_bytes(sf_type_of(all->first, node->result)), char);
+    } else {
+        const sf_dense *dense = &node->attrs[SF_CONSTANT_VALUE]->dense;
+        t->splat = dense->splat;
+        new_rows(all, t, dense->type);
+    }
     for (int rank = 0; rank < all->count; rank++)
         fill_row(t, node, rank);
     return t;
+}
+
+static void add_row(ranks *all, table *t, const sf_node *node, int rank)
+{
+    if (t->splat && !node->attrs[SF_CONSTANT_VALUE]->dense.splat)
+        expand_rows(all, t, node->attrs[SF_CONSTANT_VALUE]->dense.type);
+    fill_row(t, node, rank);
 }
 
 /* Both are constants or slices of one type. */
@@ -149,7 +180,7 @@ static sf_status compare_rank(ranks *all, const sf_graph *graph, int rank)
         if (!all->tables[i] && node_differs(a, b))
             all->tables[i] = new_table(all, a);
         if (all->tables[i])
-            fill_row(all->tables[i], b, rank);
+            add_row(all, all->tables[i], b, rank);
     }
     return SF_OK;
 }
@@ -204,14 +235,28 @@ static const sf_type *type_of_rows(const sf_graph *graph, const sf_type *type, i
 
 static void print_constant_of_rank(const ranks *all, sf_printer *p, const sf_node *node)
 {
-    char row[32];
+    const table *t = all->tables[node->id];
     const sf_type *type = sf_type_of(p->graph, node->result);
-    const sf_dense rows = {type_of_rows(p->graph, type, all->count), false,
-                           all->tables[node->id]->rows};
+    const sf_type *element = sf_type_get(p->graph->pool, type->dtype, 0, NULL);
+    const sf_type *kept = t->splat ? element : type;
+    const sf_dense rows = {type_of_rows(p->graph, kept, all->count), false, t->rows};
+    char row[32], before[SF_TYPE_TEXT], after[SF_TYPE_TEXT];
+    bool expands = t->splat && type->rank > 0;
     print_row(p, node, &rows, 0);
     snprintf(row, sizeof row, "%%n%u_0r", node->id);
+    if (expands) {
+        sf_print_line(p);
+        sf_buf_printf(p->out, "%%n%u_e = ", node->id);
+    } else {
+        sf_print_results(p, node);
+    }
+    print_reshape(p, row, type_of_rows(p->graph, kept, 1), kept);
+    if (!expands)
+        return;
     sf_print_results(p, node);
-    print_reshape(p, row, type_of_rows(p->graph, type, 1), type);
+    sf_buf_printf(p->out, "stablehlo.broadcast_in_dim %%n%u_e, dims = [] : (%s) -> ", node->id,
+                  sf_type_text(element, before));
+    sf_buf_printf(p->out, "%s\n", sf_type_text(type, after));
 }
 
 static void print_start(const ranks *all, sf_printer *p, const sf_node *node, int dim, int rank)

@@ -47,16 +47,17 @@ class Diagnostic:
 class SheafError(Exception):
     """A call failed. `code` says how, `diagnostics` where and why.
 
-    `text`, `hint`, `file`, `line` and `column` are those of the first error.
+    `text` and `hint` are those of the first error; `file`, `line` and `column` of the first that has a place.
     """
 
     def __init__(self, code: Code, diagnostics: list[Diagnostic]):
         super().__init__(code, diagnostics)
         self.code = code
         self.diagnostics = diagnostics
-        first = next((d for d in diagnostics if d.severity == "error"), Diagnostic("error", code.name.lower()))
-        self.text, self.hint = first.text, first.hint
-        self.file, self.line, self.column = first.file, first.line, first.column
+        errors = [d for d in diagnostics if d.severity == "error"] or [Diagnostic("error", code.name.lower())]
+        placed = next((d for d in errors if d.file), errors[0])
+        self.text, self.hint = errors[0].text, errors[0].hint
+        self.file, self.line, self.column = placed.file, placed.line, placed.column
 
     def __str__(self) -> str:
         errors = [str(d) for d in self.diagnostics if d.severity == "error"]

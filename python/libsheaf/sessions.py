@@ -202,15 +202,23 @@ class Session:
         return f"<Session of {self.plan or self.step}: {state}>"
 
 
+def is_numbers(value) -> bool:
+    """Lists of numbers, of any depth, are arrays, and other lists trees."""
+    return isinstance(value, (int, float)) or (isinstance(value, (list, tuple)) and all(map(is_numbers, value)))
+
+
 def leaves(name: str, tree) -> list[tuple[str, Any]]:
     """The arrays of a tree, with names as the text of a step has them. With JAX, any tree that it knows."""
-    jax = sys.modules.get("jax")
-    if jax and not isinstance(tree, Mapping):
-        return [(name + jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]]
+    if is_numbers(tree):
+        return [(name, tree)]
     if isinstance(tree, Mapping):
         return [leaf for key, value in tree.items() for leaf in leaves(f"{name}[{key!r}]", value)]
+    if "jax" in sys.modules:
+        from jax.tree_util import keystr, tree_flatten_with_path
+
+        return [(name + keystr(path), leaf) for path, leaf in tree_flatten_with_path(tree, is_leaf=is_numbers)[0]]
     if hasattr(tree, "_fields"):
         return [leaf for field, value in zip(tree._fields, tree) for leaf in leaves(f"{name}.{field}", value)]
-    if isinstance(tree, (list, tuple)) and not all(isinstance(value, (int, float)) for value in tree):
+    if isinstance(tree, (list, tuple)):
         return [leaf for i, value in enumerate(tree) for leaf in leaves(f"{name}[{i}]", value)]
     return [(name, tree)]

@@ -17,3 +17,7 @@ def main() -> None:
     if folders:
         os.environ["LD_LIBRARY_PATH"] = ":".join([*filter(None, [os.environ.get("LD_LIBRARY_PATH")]), *folders])
     os.execv(program, ["sheaf", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

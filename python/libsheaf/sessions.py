@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from ctypes import byref, c_double, c_void_p
 from typing import Any
 
-from . import arrays
 from . import prototypes as c
 from .errors import usage
 from .library import DIAG, Handle, call, call_long, lib, load_cuda, make_struct, new_interrupt, to_bytes
@@ -39,6 +38,9 @@ class Session:
         """engine: "cpu", "cuda" or "oracle"; None: "cuda" where there is a GPU. threads: of all ranks of this process; 0: as
         many as it may use. memory: most bytes of a rank. limit: seconds that a rank may wait for another, 0: 300. check: programs
         before they run. progress: as of `plan`, called after each step of `run`."""
+        from . import arrays  # with NumPy, which the command needs not
+
+        self._arrays = arrays
         self.plan = what if isinstance(what, Plan) else None
         self.step: Step = what.step if isinstance(what, Plan) else what
         self._using = threading.Lock()
@@ -94,7 +96,7 @@ class Session:
         """Sets an argument: from an array of NumPy, JAX, torch or any package with DLPack or the buffer protocol, or from numbers.
         Shape and type must be the argument's."""
         tensor = self.step.argument(name)
-        memory = arrays.memory_of(value, tensor)
+        memory = self._arrays.memory_of(value, tensor)
         with self._use() as handle:
             call("sf_session_write", handle, tensor.index, memory.address, self._bytes(tensor), DIAG)
 
@@ -112,15 +114,14 @@ class Session:
         return self._read("sf_session_read_result", self.step.result(name), out, framework)
 
     def _read(self, function: str, tensor: Tensor, out, framework: str):
-        into = arrays.new_array(tensor, framework) if out is None else out
-        memory = arrays.memory_to_write(into, tensor)
+        into = self._arrays.new_array(tensor, framework) if out is None else out
+        memory = self._arrays.memory_to_write(into, tensor)
         with self._use() as handle:
             call(function, handle, tensor.index, memory.address, self._bytes(tensor), DIAG)
-        return arrays.finish(into, framework) if out is None else out
+        return self._arrays.finish(into, framework) if out is None else out
 
-    @staticmethod
-    def _bytes(tensor: Tensor) -> int:
-        return math.prod(tensor.shape) * (arrays.TYPES[tensor.dtype][2] // 8)
+    def _bytes(self, tensor: Tensor) -> int:
+        return math.prod(tensor.shape) * (self._arrays.TYPES[tensor.dtype][2] // 8)
 
     def update(self, **arguments: Any) -> None:
         """Sets arguments by the names of the step's parameters, from arrays or trees of them: update(params=params, batch={...})."""
@@ -175,7 +176,7 @@ class Session:
         """Sets the part of an argument that a rank has. Ranks that have the same part must be given the same numbers."""
         tensor = self.step.argument(name)
         shape = self._shard(tensor, rank, False)
-        memory = arrays.memory_of(value, tensor, shape)
+        memory = self._arrays.memory_of(value, tensor, shape)
         with self._use() as handle:
             call("sf_session_write_shard", handle, tensor.index, rank, memory.address,
                  lib.sf_session_shard_bytes(handle, tensor.index, rank), DIAG)
@@ -191,11 +192,11 @@ class Session:
         return tuple(len(s) * (box.stop - box.start) for s, box in zip(starts, boxes[0]))
 
     def _read_shard(self, function: str, tensor: Tensor, shape: tuple[int, ...], rank: int, framework: str):
-        into = arrays.new_array(tensor, framework, shape)
-        memory = arrays.memory_to_write(into, tensor, shape)
+        into = self._arrays.new_array(tensor, framework, shape)
+        memory = self._arrays.memory_to_write(into, tensor, shape)
         with self._use() as handle:
-            call(function, handle, tensor.index, rank, memory.address, math.prod(shape) * (arrays.TYPES[tensor.dtype][2] // 8), DIAG)
-        return arrays.finish(into, framework)
+            call(function, handle, tensor.index, rank, memory.address, math.prod(shape) * (self._arrays.TYPES[tensor.dtype][2] // 8), DIAG)
+        return self._arrays.finish(into, framework)
 
     def __repr__(self) -> str:
         state = "closed" if self._handle is None else f"{self.steps} steps made"

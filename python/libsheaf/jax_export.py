@@ -15,7 +15,7 @@ import numpy as np
 
 from .errors import usage
 from .jax_links import Links, find_loss, tree_roles
-from .jax_tree import (NUMBERS, Modules, Split, as_array, is_abstract, is_array, path_name, word_shape, words_of)
+from .jax_tree import (NUMBERS, Modules, Split, as_array, is_abstract, is_array, is_key, path_name, word_shape, words_of)
 from .runs import Verification, verify
 from .steps import Step
 
@@ -44,7 +44,7 @@ class Call:
         arrays = self.modules.take_arrays() | {name: split.take_arrays() for name, split in self.splits.items()}
         self.arrays = {name: arrays[name] for name in self.values}
         del self.values
-        self.result_rest = None
+        self.result_rest = self.key_kinds = None  # known when it is traced: the rest of the results, the kinds of keys
 
     def leaves(self) -> list:
         """The arrays, in the order of the step's arguments."""
@@ -75,7 +75,9 @@ class Call:
             split = Split(results)
             self.result_rest = split
             results = split.take_arrays()
-            return (after.take_arrays(), results) if self.modules.names else results
+            results = (after.take_arrays(), results) if self.modules.names else results
+            self.key_kinds = [jax.random.key_impl(leaf) if is_key(leaf) else None for leaf in jax.tree.leaves(results)]
+            return results
 
         step.__name__ = getattr(self.function, "__name__", type(self.function).__name__)
         step.__qualname__ = step.__name__

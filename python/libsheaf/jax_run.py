@@ -94,8 +94,7 @@ class Planned:
         def step(*given):
             words = [jax.random.key_data(array) if is_key(array) else array for array in given]
             made = flat(*words)
-            return [jax.random.wrap_key_data(array, impl=jax.random.key_impl(out)) if is_key(out) else array
-                    for array, out in zip(made, outs)]
+            return [jax.random.wrap_key_data(array, impl=kind) if kind else array for array, kind in zip(made, self.call.key_kinds)]
 
         owners = [name for name, tree in self.call.arrays.items() for _ in jax.tree.leaves(tree)]
         kept = [argument.next is not None for argument in plan.step.arguments]

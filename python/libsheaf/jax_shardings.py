@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .errors import Code, Diagnostic, SheafError, usage
 from .plans import Layout, Plan
+from .steps import tree_path
 
 
 def unsupported(text: str, hint: str = "") -> SheafError:
@@ -81,7 +82,10 @@ class Split:
     @property
     def is_said(self) -> bool:
         """Whether a PartitionSpec of the tensor says it."""
-        return all(len(self._leading(digits)) == sum(digit.axis is not None for digit in digits) for digits in self.digits)
+        return all(map(self.is_said_of, self.digits))
+
+    def is_said_of(self, digits: list[Digit]) -> bool:
+        return len(self._leading(digits)) == sum(digit.axis is not None for digit in digits)
 
     @property
     def spec(self) -> PartitionSpec:
@@ -171,3 +175,22 @@ def check_layouts(layouts: str) -> str:
     if layouts not in ("exact", "nearest"):
         raise usage(f"layouts={layouts!r} is neither \"exact\" nor \"nearest\"")
     return layouts
+
+
+def plan_for(target: str, search, pins: list[str], stages) -> Plan:
+    """The plan that `search(pins, stages)` finds among those that JAX can run. A layout of an argument that no PartitionSpec
+    says is forbidden, and the search made once more."""
+    if target != "jax":
+        raise usage(f"there is no target {target!r}", 'the target is "jax"')
+    if stages not in (None, 1, "1"):
+        raise unsupported(f"stages={stages!r}: a pipeline has a program for each stage, and JAX runs one on all devices",
+                          'leave stages out, or run the plan by sf.Session or the command "sheaf"')
+    while True:
+        plan = search(pins, 1)
+        forbidden = [f"/{tree_path(split.layout.name)}=!S({dim})@*" for split in argument_splits(plan) if not split.is_said
+                     for dim, digits in enumerate(split.digits) if not split.is_said_of(digits)]
+        if not forbidden:
+            return plan
+        if set(forbidden) <= set(pins):
+            refuse_unsaid(argument_splits(plan))
+        pins = pins + [pin for pin in forbidden if pin not in pins]

@@ -432,7 +432,7 @@ def plan(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | 
          co_shard: int | str | None = None, shard_state: str | None = None, passes: str | Sequence[str] | None = None,
          kernels: str | None = None, memory: int | str | None = None, level: int = 0, seconds: float = 0,
          recipes: bool = False, margin: float | None = None, reserve: int | str = 0, threads: int = 0, unsafe: bool = False,
-         progress: Progress = None) -> Plan:
+         target: str | None = None, progress: Progress = None) -> Plan:
     """Finds the fastest plan of a step on a cluster, among those that fit in memory and keep to what is fixed.
 
         plan = sf.plan(step, "4x8xH100", memory="75G")
@@ -451,9 +451,15 @@ def plan(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | 
         level: 2: fewer meshes, faster; 3: all. seconds: stop improving then. recipes: consider recipes alone.
         margin: how much faster than the best recipe a searched plan has to be, 0.01; 0: the fastest is taken.
         reserve: bytes of each device that are left free.
+        target: "jax": only plans that `Plan.jit` runs as they are, without stages and without strided layouts of arguments.
         progress: False: none; True or None: shown in terminals and notebooks; a function is called with each Event, and
             ends the search when it returns False.
     """
+    if target is not None:
+        from .jax_shardings import plan_for
+
+        given = {name: value for name, value in locals().items() if name not in ("step", "cluster", "target", "pins", "stages", "plan_for")}
+        return plan_for(target, lambda pins, stages: plan(step, cluster, pins=pins, stages=stages, **given), pin_texts(pins), stages)
     step, on = _as_step(step), as_cluster(cluster)
     primitives, order = _primitives(step, schedule, ranks or on.devices, unsafe)
     spec = Spec(pins, mesh=mesh, recipe=recipe, ranks=ranks, stages=stages, schedule=order, micro_batches=micro_batches,

@@ -13,7 +13,6 @@ import libsheaf as sf
 
 QUICK = ("nnx_plain", "equinox_dropout", "optax_multisteps", "donated_static", "carry_in_a_tuple", "lone_arrays",
          "distillation", "narrow_types", "int4_weights", "contrastive_keywords")
-NAMES = list(jax_steps.STEPS) if os.environ.get("SHEAF_NIGHTLY") else QUICK
 
 
 def make(name):
@@ -23,7 +22,8 @@ def make(name):
     return sf.export(function, *args, kwargs=kwargs), roles
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.nightly)
+                                  for name in jax_steps.STEPS])
 def test_step(name):
     step, roles = make(name)
     state = {"param", "opt_state"}

@@ -424,9 +424,32 @@ static void print_tensor(const ranks *all, sf_printer *p, const sf_node *node, u
     print_reshape(p, row, made, to);
 }
 
+/* What a text says of shardings is about the whole step, and the plan has its own. */
+static bool is_annotation(const sf_node *node)
+{
+    return sf_is(node, SF_OP_CUSTOM_CALL) && node->noperands == 1 && node->nresults == 1 &&
+           strcmp(node->attrs[SF_CUSTOM_TARGET]->text, "Sharding") == 0;
+}
+
+static void print_as_operand(sf_printer *p, const sf_node *node)
+{
+    sf_print_results(p, node);
+    sf_buf_puts(p->out, "stablehlo.reshape ");
+    sf_print_values(p, node->operands, 1);
+    sf_buf_puts(p->out, " : (");
+    sf_print_types(p, node->operands, 1);
+    sf_buf_puts(p->out, ") -> ");
+    sf_print_result_types(p, node);
+    sf_buf_putc(p->out, '\n');
+}
+
 static bool print_node(void *context, sf_printer *p, const sf_node *node)
 {
     const ranks *all = context;
+    if (is_annotation(node)) {
+        print_as_operand(p, node);
+        return true;
+    }
     for (uint32_t i = 0; node->def->collective && i < node->noperands; i++)
         print_tensor(all, p, node, i);
     if (node->def->collective)

@@ -195,9 +195,9 @@ class JaxStep(Step):
             write_safetensors(path, self.values(batches, steps))
             return verify(self, against=path, **options)
 
-    def save(self, path: str | os.PathLike) -> list[str]:
+    def save(self, path: str | os.PathLike, batches=None, steps: int = 3) -> list[str]:
         """Writes NAME.stablehlo.mlir, its sidecar NAME.json and, unless arguments are ShapeDtypeStructs, NAME.io.safetensors
-        for `sheaf verify`. `path` is the first of these, or NAME. Returns what it wrote."""
+        for `sheaf verify`; `batches` and `steps` as of `values`. `path` is the first of these, or NAME. Returns what it wrote."""
         base = os.fspath(path).removesuffix(".stablehlo.mlir")
         written = [f"{base}.stablehlo.mlir", f"{base}.json"]
         Path(written[0]).write_text(self._text, encoding="utf-8")
@@ -207,7 +207,7 @@ class JaxStep(Step):
         Path(written[1]).write_text(f'{{"args": [\n{entries}\n]{others}}}\n', encoding="utf-8")
         if not self._call.is_abstract:
             written.append(f"{base}.io.safetensors")
-            write_safetensors(written[2], self.values())
+            write_safetensors(written[2], self.values(batches, steps))
         return written
 
 

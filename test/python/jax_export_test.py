@@ -12,7 +12,7 @@ import jax_steps
 import libsheaf as sf
 
 QUICK = ("nnx_plain", "equinox_dropout", "optax_multisteps", "donated_static", "carry_in_a_tuple", "lone_arrays",
-         "distillation", "narrow_types", "int4_weights", "contrastive_keywords")
+         "distillation", "narrow_types", "int4_weights", "contrastive_keywords", "metrics_by_name", "losses_of_two_kinds")
 
 
 def make(name):
@@ -76,6 +76,18 @@ def test_said_state():
         sf.export(step, jnp.ones(4), jnp.ones(4), jnp.ones(4), state={"a": 7})
 
 
+def test_lone_array():
+    """Only who wrote the step knows whether a lone array is carried or reported."""
+    def step(params, carried, x):
+        loss, grads = jax.value_and_grad(lambda p: jnp.mean((x @ p["w"]) ** 2))(params)
+        return {"w": params["w"] - grads["w"]}, jnp.tanh(x @ params["w"]) + carried, loss
+
+    arguments = {"w": jnp.ones((4, 3))}, jnp.ones((8, 3)), jnp.ones((8, 4))
+    for state, following, role in (({"params": 0, "carried": 1}, 1, "opt_state"), ({"params": 0}, None, "batch")):
+        carried = sf.export(step, *arguments, state=state).arguments[1]
+        assert (carried.next, carried.role) == (following, role)
+
+
 def test_platform():
     """The text is that of the platform."""
     def step(w, x):
@@ -115,7 +127,7 @@ def test_no_arrays():
 def test_saved_files(tmp_path):
     """The command reads what is saved, with the roles and the links of the trees."""
     step, _ = make("equinox_dropout")
-    files = step.save(tmp_path / "step")
+    files = step.save(tmp_path / "step", batches=[{"x": jax_steps.normal(*jax_steps.X, seed=k)} for k in range(2)])
     assert [os.path.basename(file) for file in files] == ["step.stablehlo.mlir", "step.json", "step.io.safetensors"]
     again = sf.load(files[0])
     assert again.arguments == step.arguments and again.hash == step.hash and again.loss == step.loss

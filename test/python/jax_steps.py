@@ -552,3 +552,40 @@ def contrastive_keywords():
 
     state = {"params": params, "opt": tx.init(params), "step": jnp.asarray(0)}
     return step, ((), {"state": state, "images": normal(8, 16), "labels": normal(8, 12)})
+
+
+def momentum(tree, grads):
+    return jax.tree.map(lambda m, g: 0.9 * m + g, tree, grads)
+
+
+def descend(params, by):
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, by)
+
+
+@step(state="opt_state", **{"state['params']": "param", "rng": "key", "batch": "batch"})
+def metrics_by_name():
+    """A dictionary of everything, with a Python number in it, a key that stays, and metrics before the loss."""
+    def train(state, batch, rng):
+        rng = jax.random.fold_in(rng, state["step"])
+        x = batch[0] + 0.01 * jax.random.normal(rng, batch[0].shape)
+        loss, grads = jax.value_and_grad(mse)(state["params"], x, batch[1])
+        m = momentum(state["momentum"], grads)
+        accuracy = jnp.mean(jnp.abs(batch[1]) < 0.5)
+        return ({"params": descend(state["params"], m), "momentum": m, "step": state["step"] + 1},
+                {"accuracy": accuracy, "loss": loss, "norm": optax.tree.norm(grads)})
+
+    params = mlp_params()
+    return train, ({"params": params, "momentum": jax.tree.map(jnp.zeros_like, params), "step": 0},
+                   (normal(*X), normal(*Y)), key(1))
+
+
+@step(params="param", sums="opt_state", batch="batch")
+def losses_of_two_kinds():
+    """Several losses, and none that is called so."""
+    def train(params, sums, batch):
+        first, grads = jax.value_and_grad(mse)(params, *batch)
+        extra = jnp.mean(mlp(params, batch[0]) ** 2)
+        return descend(params, grads), jax.tree.map(jnp.add, sums, grads), {
+            "accuracy": jnp.mean(jnp.abs(batch[1]) < 0.5), "d_loss": first, "g_loss": first + extra}
+
+    return train, (mlp_params(), jax.tree.map(jnp.zeros_like, mlp_params()), (normal(*X), normal(*Y)))

@@ -182,11 +182,12 @@ def tree_roles(name: str, tree, links: Links, first: int, types: dict) -> list[s
         if kind is not None:
             role = nnx_role(kind)
             return role if linked or role in ("param", "key") else None
+        named = name in PARAMS or (path and word_of(path[0]) in PARAMS)
         if is_optimizer(part):
-            return "opt_state" if linked else None
+            return "opt_state" if linked and not named else None
         if is_module(part) and name not in FED and not linked:
             return "param"
-        if path and word_of(path[0]) in PARAMS or name in PARAMS:
+        if named:
             return "param"
         return None if linked or name not in FED else "batch"
 

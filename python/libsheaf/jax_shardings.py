@@ -194,3 +194,44 @@ def plan_for(target: str, search, pins: list[str], stages) -> Plan:
         if set(forbidden) <= set(pins):
             refuse_unsaid(argument_splits(plan))
         pins = pins + [pin for pin in forbidden if pin not in pins]
+
+
+def axis_rules(plan: Plan, names: dict) -> list[tuple[str, str | tuple[str, ...] | None]]:
+    """Rules of logical axes, ("mlp", "model"), that say the layouts of these arguments: as `flax.linen.logical_axis_rules` and
+    models that read such rules take them.
+
+    names: by name of an argument the logical axes of its leaves, a tree of PartitionSpecs as `nn.get_partition_spec` and
+        `nnx.get_partition_spec` give it.
+    """
+    call = getattr(plan.step, "_call", None)
+    if call is None:
+        raise usage("the plan is of a step that was read from a file, so JAX does not know its trees",
+                    "export it here: step = sf.export(function, ...); plan = sf.load_plan(path, step)")
+    splits = call.trees(argument_splits(plan))
+    rules = {}
+    for name, tree in names.items():
+        if name not in splits:
+            raise usage(f"the step has no argument {name!r}: {', '.join(splits)}")
+        ours = jax.tree.leaves(splits[name])
+        theirs = jax.tree.leaves(tree, is_leaf=lambda leaf: leaf is None or isinstance(leaf, PartitionSpec))
+        if len(ours) != len(theirs):
+            raise usage(f"{name} has {len(ours)} arrays, and names for {len(theirs)}")
+        refuse_unsaid(ours)
+        for split, logical in zip(ours, theirs):
+            add_rules(rules, split, tuple(logical or ()))
+    return [(logical, axes) for logical, (axes, _) in rules.items()]
+
+
+def add_rules(rules: dict, split: Split, logical: tuple) -> None:
+    """Adds what one tensor says: by logical axis the axes of the mesh, and the tensor that said it first."""
+    for dim, axes in enumerate(tuple(split.spec)):
+        axis = logical[dim] if dim < len(logical) else None
+        if axis is None and axes is not None:
+            raise unsupported(f"dimension {dim} of {split.layout.name} is split over {axes}, and has no logical axis")
+        if axis is None:
+            continue
+        had = rules.setdefault(axis, (axes, split.layout.name))
+        if had[0] != axes:
+            raise unsupported(f"the logical axis {axis!r} is {'not split' if had[0] is None else f'over {had[0]}'} in {had[1]}, "
+                              f"and {'not split' if axes is None else f'over {axes}'} in {split.layout.name}: no rules say that",
+                              "pin one of the two, or use plan.shardings()")

@@ -296,6 +296,12 @@ class Plan:
 
         return shardings(self, devices, layouts)
 
+    def axis_rules(self, names: dict) -> list:
+        """Rules of logical axes that say its layouts; see `libsheaf.jax_shardings.axis_rules`."""
+        from .jax_shardings import axis_rules
+
+        return axis_rules(self, names)
+
     def jit(self, function=None, devices=None, *, layouts: str = "exact", donate: bool | None = None):
         """The step as a function of JAX that runs by this plan on devices; see `libsheaf.jax_run.jit`."""
         from .jax_run import jit

@@ -229,3 +229,40 @@ def test_target():
         sf.plan(step, "1x4xH100", target="jax", stages=2)
     with pytest.raises(sf.SheafError, match="no target 'torch'"):
         sf.plan(step, "1x4xH100", target="torch")
+
+
+def test_axis_rules():
+    """A linen model with logical axes: its rules from the plan give its shardings."""
+    import flax.linen as nn
+
+    def kernel(*names):
+        return nn.with_logical_partitioning(nn.initializers.lecun_normal(), names)
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            for _ in range(2):
+                h = nn.gelu(nn.Dense(64, use_bias=False, kernel_init=kernel("embed", "mlp"))(x))
+                x = x + nn.Dense(16, use_bias=False, kernel_init=kernel("mlp", "embed"))(h)
+            return x
+
+    net, x = Net(), normal(16, 16)
+    boxed = net.init(jax.random.key(0), x)
+    params, names = nn.unbox(boxed), nn.get_partition_spec(boxed)
+
+    def step(params, x):
+        loss, grads = jax.value_and_grad(lambda p: jnp.mean(net.apply(p, x) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), loss
+
+    step = sf.export(step, params, x)
+    plan = sf.pin(step, recipe="2d", ranks=4)
+    rules = plan.axis_rules({"params": names})
+    assert dict(rules) == {"embed": None, "mlp": "model"}
+    found = plan.shardings()
+    assert nn.logical_to_mesh_sharding(names, found.mesh, rules) == found.arguments["params"]
+    odd = sf.pin(step, mesh="model=2", pins=["Dense_0/kernel=S(1)@model", "Dense_2/kernel=S(0)@model", "Dense_1/kernel=R@model",
+                                             "Dense_3/kernel=R@model"])
+    with pytest.raises(sf.SheafError, match="no rules say that"):
+        odd.axis_rules({"params": names})
+    with pytest.raises(sf.SheafError, match="has 4 arrays, and names for 1"):
+        plan.axis_rules({"params": PartitionSpec("embed")})

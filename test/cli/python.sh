@@ -19,7 +19,7 @@ fi
 environment() {
     local folder=$SHEAF_BUILD/python/$1 wanted
     shift
-    wanted="$("$python" --version) $(cat "${@#-r}" 2>/dev/null) $*"
+    wanted="$("$python" --version) $* $(cat "${1#-r}" 2>/dev/null || true)"
     if [ "$(cat "$folder/made-for" 2>/dev/null)" != "$wanted" ]; then
         rm -rf "$folder"
         "$python" -m venv "$folder"

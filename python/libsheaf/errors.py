@@ -54,6 +54,8 @@ class SheafError(Exception):
         super().__init__(code, diagnostics)
         self.code = code
         self.diagnostics = diagnostics
+        self.verification = None
+        """of `verify`: the numbers of a mismatch"""
         errors = [d for d in diagnostics if d.severity == "error"] or [Diagnostic("error", code.name.lower())]
         placed = next((d for d in errors if d.file), errors[0])
         self.text, self.hint = errors[0].text, errors[0].hint

@@ -101,7 +101,7 @@ class Handle(ctypes.c_void_p):
     `owner` is what frees it in place of a function. Nothing is freed as the interpreter ends: a call may be under way.
     """
 
-    def __init__(self, value: int, free: str | None = None, owner=None):
+    def __init__(self, value: int | None, free: str | None = None, owner=None):
         super().__init__(value)
         self.owner = owner
         if free:
@@ -126,7 +126,8 @@ def caller() -> tuple[int, str, int]:
 
 
 def take_messages(diag) -> list[Diagnostic]:
-    found, entry = [], make_struct(c.sf_diag_entry)
+    found: list[Diagnostic] = []
+    entry = make_struct(c.sf_diag_entry)
     while lib.sf_diag_get(diag, len(found), ctypes.byref(entry)):
         found.append(Diagnostic("error" if entry.severity == c.SF_SEVERITY_ERROR else "warning", str_of(entry.text),
                                 str_of(entry.hint), str_of(entry.file), entry.line, entry.column))
@@ -228,10 +229,10 @@ def call_long(name: str, *arguments, interrupt: Handle | None = None, wait: bool
             raise stopped
     else:
         work()
-    error = state.get("error") or (listener and listener.error)
-    if error:
+    failure = state.get("error") or (listener and listener.error)
+    if failure:
         discard()
-        raise error
+        raise failure
     try:
         _judge(*state["outcome"])
     except BaseException:

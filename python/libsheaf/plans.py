@@ -118,7 +118,7 @@ def pin_texts(pins: Pins | None) -> list[str]:
 class Plan:
     """A plan of a step. Made by `plan`, `pin`, `tune` or `load_plan`. It does not change; threads may share it."""
 
-    def __init__(self, handle: int, step: Step, cluster: Cluster | None):
+    def __init__(self, handle: int | None, step: Step, cluster: Cluster | None):
         self._handle = Handle(handle, "sf_plan_free", owner=step)
         self.step = step
         self.cluster = cluster
@@ -467,6 +467,8 @@ def plan(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | 
         given = {name: value for name, value in locals().items() if name not in ("step", "cluster", "target", "pins", "stages", "plan_for")}
         return plan_for(target, lambda pins, stages: plan(step, cluster, pins=pins, stages=stages, **given), pin_texts(pins), stages)
     step, on = _as_step(step), as_cluster(cluster)
+    if on is None:
+        raise usage("a plan is for a cluster", 'name one: sf.plan(step, "8xH100"); sf.Cluster.list() has those of the library')
     primitives, order = _primitives(step, schedule, ranks or on.devices, unsafe)
     spec = Spec(pins, mesh=mesh, recipe=recipe, ranks=ranks, stages=stages, schedule=order, micro_batches=micro_batches,
                 recompute=recompute, co_shard=co_shard, shard_state=shard_state, passes=passes, kernels=kernels, memory=to_bytes(memory) or None)

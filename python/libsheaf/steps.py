@@ -49,7 +49,7 @@ class Step:
     Made by `load`, `from_text` or `from_jax`. It does not change; threads may share it.
     """
 
-    def __init__(self, handle: int, name: str, file: str | None = None):
+    def __init__(self, handle: int | None, name: str, file: str | None = None):
         self._handle = Handle(handle, "sf_graph_free")
         self.name = name
         self.file = file

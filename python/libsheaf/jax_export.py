@@ -282,7 +282,7 @@ def make_sidecar(call, donated, state, loss) -> dict:
         first += len(roles)
     sidecar = {"args": entries} | ({"state": said} if said else {})
     if loss is None:
-        loss = find_loss(call.result, set(links.next.values()) if links.sure else set())
+        loss = find_loss(call.result, links)
     return sidecar | ({} if loss is None else {"loss": loss})
 
 

@@ -102,19 +102,22 @@ class Links:
             self.match(child)
 
     def choose(self, result, candidates):
+        donated = [node for node in candidates if node.first in self.donated_leaves]
+        candidates = [node for node in candidates if node in donated or node.words[0] not in FED]
         named = [node for node in candidates if result.word() and node.word() == result.word()]
         if len(named) > 1 and result.words[-1:]:
             named = [node for node in named if node.words[-2:] == result.words[-2:]] or named
         if self.donated_leaves:
-            donated = [node for node in candidates if node.first in self.donated_leaves]
             named = [node for node in named if node in donated] or named
             if not named and len({node.first for node in donated}) == 1 and (
                     not result.is_lone() or not self.is_report(result)):
                 return donated[0]
         if named:
             return named[0]
-        candidates = [node for node in candidates if node.words[0] not in FED]
         if not candidates or self.is_report(result):
+            return None
+        if result.word() and not result.is_lone():  # it has another name: gradients, perhaps
+            self.sure = False
             return None
         if len({node.first for node in candidates}) == 1 and (not result.is_lone() or self.is_counted(result)):
             return candidates[0]
@@ -137,14 +140,17 @@ class Links:
         return bool(re.match("key" if result.word() else "key|int|uint", result.form[1][0][1]))
 
 
-def find_loss(results, linked: set[int]) -> int | None:
-    """The leaf that is called loss; else one with loss in its name; else the first floating scalar that is no state."""
+def find_loss(results, links: Links) -> int | None:
+    """The leaf that is called loss; else one with loss in its name; else the first floating scalar that is no state, where that is
+    known."""
+    linked = set(links.next.values()) if links.sure else set()
     found = []
     for number, (path, leaf) in enumerate(jax.tree.leaves_with_path(results)):
         name = jax.tree_util.keystr(path)
         if number not in linked and leaf.shape == () and jnp.issubdtype(leaf.dtype, jnp.floating):
             found.append((0 if re.search(r"\bloss\b", name) else 1 if "loss" in name else 2, number))
-    return min(found, default=(2, None))[1]
+    rank, number = min(found, default=(2, None))
+    return number if rank < 2 or links.sure else None
 
 
 def nnx_role(kind) -> str | None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Python package: test/python, in a virtual environment of the build with JAX from PyPI; and the package as it is installed, with
 # the library and the command beside its modules, in an environment that has NumPy alone and no compiler: the page
-# docs/start/python.md. SHEAF_PYTHON names a python of 3.10 or newer. The tests of JAX run on eight devices of the host.
+# docs/start/python.md, there and with JAX. SHEAF_PYTHON names a python of 3.10 or newer. The tests of JAX run on eight devices of the host.
 set -euo pipefail
 
 python=${SHEAF_PYTHON:-python3}
@@ -45,4 +45,6 @@ trap 'rm -rf "$work"' EXIT
 cp -r python/libsheaf "$work/"
 rm -rf "$work/libsheaf/__pycache__"
 cmake --install "$SHEAF_BUILD" --prefix "$work" --component python >/dev/null
-test/python/page "$SHEAF_BUILD/python/user/bin/python" "$work"
+for name in user tests; do
+    test/python/page "$SHEAF_BUILD/python/$name/bin/python" "$work"
+done

@@ -4,6 +4,7 @@ import gc
 import io
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,6 +156,35 @@ def test_objects_are_freed(tiny):
     del view
     gc.collect()
     assert not freed.alive
+
+
+RANKS = """
+import sys
+import libsheaf as sf
+from libsheaf.library import lib
+
+plan = sf.pin(sf.load(sys.argv[1]), recipe="zero3", ranks=2)
+if lib.sf_ranks_started() == 2:
+    with sf.Session(plan, engine="cpu", threads=1) as session:
+        session.init(seed=1)
+        print(session.ranks, session.run(2), flush=True)
+"""
+
+
+def test_ranks_as_processes(gpt):
+    if not shutil.which("mpirun"):
+        pytest.skip("mpirun is not installed")
+    with sf.Session(sf.pin(gpt, recipe="zero3", ranks=2), engine="cpu", threads=2) as session:
+        session.init(seed=1)
+        loss = session.run(2)
+    quiet = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1",
+                 OMPI_MCA_rmaps_base_oversubscribe="1")
+    command = ["mpirun", "-n", "2", sys.executable, "-W", "ignore", "-c", RANKS, EXAMPLES / "gpt-micro.stablehlo.mlir"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | quiet)
+    assert done.returncode == 0, done
+    if not done.stdout:
+        pytest.skip("the library is built without MPI")
+    assert sorted(done.stdout.splitlines()) == [f"[{rank}] {loss}" for rank in range(2)]
 
 
 def test_progress_of_a_terminal():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import os
@@ -26,6 +27,13 @@ SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16":
                "float8_e5m2": "F8_E5M2"}
 
 
+@dataclasses.dataclass(frozen=True)
+class Returned:
+    """Among results: the module that the step was called with."""
+
+    name: str
+
+
 class Call:
     """A call of the user's function: its arguments as arrays, and the function of these arrays."""
 
@@ -44,7 +52,8 @@ class Call:
         arrays = self.modules.take_arrays() | {name: split.take_arrays() for name, split in self.splits.items()}
         self.arrays = {name: arrays[name] for name in self.values}
         del self.values
-        self.result_rest = self.key_kinds = None  # known when it is traced: the rest of the results, the kinds of keys
+        # Known when it is traced: what else is in the results, and the kinds of keys.
+        self.result_modules = self.result_rest = self.key_kinds = None
 
     def leaves(self) -> list:
         """The arrays, in the order of the step's arguments."""
@@ -56,6 +65,15 @@ class Call:
     def trees(self, leaves) -> dict:
         """The trees by name of the argument, of one value for each array."""
         return dict(zip(self.arrays, jax.tree.unflatten(self.structure(), leaves)))
+
+    def join_result(self, arrays, arguments: dict):
+        """What the user's function returns, of its arrays and the arguments that it was called with."""
+        if self.result_modules.names:
+            results = self.result_modules.join({"result": arrays})["result"]
+        else:
+            results = self.result_rest.join(arrays)
+        return jax.tree.map(lambda leaf: arguments[leaf.name] if isinstance(leaf, Returned) else leaf, results,
+                            is_leaf=lambda leaf: isinstance(leaf, Returned))
 
     def pure(self):
         """The function of the arrays alone, under the names of its arguments. It gives the new arrays of modules of
@@ -69,12 +87,11 @@ class Call:
             args, kwargs = self.positional.arrange(made)
             results = self.function(*args, **kwargs)
             after = Modules({name: made[name] for name in self.modules.names})
-            shared = Modules({"result": results})
-            if shared.names:
-                results = shared.take_arrays()["result"]
-            split = Split(results)
-            self.result_rest = split
-            results = split.take_arrays()
+            same = {id(made[name]): Returned(name) for name in self.modules.names}
+            results = jax.tree.map(lambda leaf: same.get(id(leaf), leaf), results, is_leaf=lambda leaf: id(leaf) in same)
+            self.result_modules = Modules({"result": results})
+            self.result_rest = Split(results)
+            results = self.result_modules.take_arrays().get("result", self.result_rest.take_arrays())
             results = (after.take_arrays(), results) if self.modules.names else results
             self.key_kinds = [jax.random.key_impl(leaf) if is_key(leaf) else None for leaf in jax.tree.leaves(results)]
             return results

@@ -104,16 +104,6 @@ class Planned:
                               out_shardings=[leaf_sharding(mesh, split, leaf.ndim) for split, leaf in zip(results, outs)],
                               donate_argnums=tuple(i for i, owner in enumerate(owners) if owner in donated and kept[i]))
 
-    def place(self, *args, **kwargs):
-        """The arguments on the devices, as the plan lays them out: what calls take without moving anything."""
-        call = self._call_of(args, kwargs)
-        arrays = self._place(call)
-        call.arrays = call.trees(arrays)
-        made = call.modules.join({name: call.arrays[name] for name in call.modules.names})
-        made |= {name: split.join(call.arrays[name]) for name, split in call.splits.items()} | call.static
-        placed, named = call.positional.arrange(made)
-        return (*placed, *named.values())
-
     def _call_of(self, args, kwargs) -> Call:
         call = Call(self.function, args, kwargs, (), self.call.static)
         if list(call.arrays) != list(self.call.arrays) or call.structure() != self.call.structure():
@@ -146,17 +136,17 @@ class Planned:
         if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             leaves = self._place(call)
         results = jax.tree.unflatten(jax.tree.structure(self.call.result), self.jitted(*leaves))
+        places = dict(zip(call.positional.places, args)) | {name: kwargs[key] for key, name in call.positional.keywords.items()}
         if self.call.modules.names:
             after, results = results
-            update_modules(call, args, kwargs, after)
-        return self.call.result_rest.join(results)
+            update_modules(call, places, after)
+        return self.call.join_result(results, places)
 
 
-def update_modules(call, args, kwargs, after) -> None:
+def update_modules(call, arguments: dict, after) -> None:
     """Puts the new arrays into the modules of flax.nnx that the step was called with."""
     nnx = loaded("flax.nnx")
-    places = dict(zip(call.positional.places, args)) | {name: kwargs[key] for key, name in call.positional.keywords.items()}
-    values = [places[name] for name in call.modules.names]
+    values = [arguments[name] for name in call.modules.names]
     state = nnx.split(values)[1]
     nnx.replace_by_pure_dict(state, {number: after[name] for number, name in enumerate(call.modules.names)})
     nnx.update(values, state)

@@ -138,5 +138,6 @@ class Modules:
                 at = at[key]
             return at
 
-        flat = [(path, variable.replace(array_at(path))) for path, variable in nnx.to_flat_state(self.state)]
+        flat = [(path, leaf.replace(array_at(path)) if isinstance(leaf, nnx.Variable) else array_at(path))
+                for path, leaf in nnx.to_flat_state(self.state)]
         return dict(zip(self.names, nnx.merge(self.graph, nnx.from_flat_state(flat))))

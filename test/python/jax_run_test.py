@@ -196,7 +196,7 @@ def outcome(function, given):
             for leaf in leaves]
 
 
-QUICK = ("nnx_plain", "equinox_dropout", "donated_static", "carry_in_a_tuple")
+QUICK = ("nnx_functional", "equinox_dropout", "donated_static", "carry_in_a_tuple")
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.nightly)

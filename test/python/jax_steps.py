@@ -589,3 +589,19 @@ def losses_of_two_kinds():
             "accuracy": jnp.mean(jnp.abs(batch[1]) < 0.5), "d_loss": first, "g_loss": first + extra}
 
     return train, (mlp_params(), jax.tree.map(jnp.zeros_like, mlp_params()), (normal(*X), normal(*Y)))
+
+
+@step(model="param", optimizer="opt_state", x="batch", y="batch")
+def nnx_functional():
+    """A module and an optimizer of flax.nnx that the step returns, in a tuple beside the loss."""
+    from flax import nnx
+    model = nnx.Linear(16, 8, rngs=nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+
+    @nnx.jit
+    def train_step(model, optimizer, x, y):
+        loss, grads = nnx.value_and_grad(lambda m: jnp.mean((m(x) - y) ** 2))(model)
+        optimizer.update(model, grads)
+        return loss, model
+
+    return train_step, (model, optimizer, normal(*X), normal(*Y))

@@ -59,7 +59,7 @@ class Links:
     """`next`: by leaf of the arguments, the leaf of the results that becomes it. `sure`: there is no doubt left."""
 
     def __init__(self, arguments: dict, results, donated: set[str]):
-        self.next, self.sure, self.taken = {}, True, set()
+        self.next, self.sure = {}, True
         self.by_form = defaultdict(list)
         self.donated_leaves = set()
         first = 0
@@ -96,8 +96,6 @@ class Links:
             for offset in range(result.last - result.first):
                 self.next[chosen.first + offset] = result.first + offset
             return
-        if result.is_lone() and not list(result.children()):
-            return
         for child in result.children():
             self.match(child)
 
@@ -107,15 +105,16 @@ class Links:
         named = [node for node in candidates if result.word() and node.word() == result.word()]
         if len(named) > 1 and result.words[-1:]:
             named = [node for node in named if node.words[-2:] == result.words[-2:]] or named
-        if self.donated_leaves:
-            named = [node for node in named if node in donated] or named
-            if not named and len({node.first for node in donated}) == 1 and (
-                    not result.is_lone() or not self.is_report(result)):
-                return donated[0]
+        named = [node for node in named if node in donated] or named
+        if named and self.is_report(result) and named[0] not in donated:  # a rate, say, that is reported as it was given
+            self.sure = False
+            return None
         if named:
             return named[0]
         if not candidates or self.is_report(result):
             return None
+        if len({node.first for node in donated}) == 1 and not result.word():
+            return donated[0]
         if result.word() and not result.is_lone():  # it has another name: gradients, perhaps
             self.sure = False
             return None

@@ -1,5 +1,6 @@
 """Steps out of JAX: roles, state and values of steps as people write them."""
 
+import functools
 import json
 import os
 import subprocess
@@ -86,6 +87,19 @@ def test_lone_array():
     for state, following, role in (({"params": 0, "carried": 1}, 1, "opt_state"), ({"params": 0}, None, "batch")):
         carried = sf.export(step, *arguments, state=state).arguments[1]
         assert (carried.next, carried.role) == (following, role)
+
+
+def test_results_that_look_like_state():
+    """Gradients in front of what they are of, and a rate that is reported as it was given."""
+    @functools.partial(jax.jit, donate_argnums=0)
+    def step(params, x, rate):
+        loss, grads = jax.value_and_grad(lambda p: jnp.mean((x @ p["w"] + p["b"]) ** 2))(params)
+        after = jax.tree.map(lambda p, g: p - rate * g, params, grads)
+        return {"grads": grads, "params": after, "report": {"loss": loss, "rate": rate}}
+
+    exported = sf.export(step, {"w": jnp.ones((4, 3)), "b": jnp.ones(3)}, jnp.ones((8, 4)), jnp.asarray(0.1))
+    assert [argument.next for argument in exported.arguments] == [2, 3, None, None]
+    assert exported.verify().passed
 
 
 def test_platform():

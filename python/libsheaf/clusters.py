@@ -95,7 +95,7 @@ def calibrate(*, ranks: int = 0, threads: int = 0, seconds: float = 0, largest: 
     """
     load_cuda()
     interrupt, out = new_interrupt(), c_void_p()
-    with Listener(progress) as listener:
+    with Listener(progress, interrupt) as listener:
         options = make_struct(c.sf_calibrate_options, ranks=ranks, threads=threads, seconds=seconds, largest=to_bytes(largest),
                               name=name, engine=engine, precision=precision, listener=listener.callback,
                               interrupt=interrupt)

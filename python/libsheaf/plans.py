@@ -473,7 +473,7 @@ def plan(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | 
     spec = Spec(pins, mesh=mesh, recipe=recipe, ranks=ranks, stages=stages, schedule=order, micro_batches=micro_batches,
                 recompute=recompute, co_shard=co_shard, shard_state=shard_state, passes=passes, kernels=kernels, memory=to_bytes(memory) or None)
     interrupt, out = new_interrupt(), c_void_p()
-    with Listener(progress) as listener:
+    with Listener(progress, interrupt) as listener:
         options = make_struct(c.sf_plan_options, cluster=on._handle, level=level, seconds=seconds, recipes=recipes,
                               margin=-1.0 if margin == 0 else margin, reserve=to_bytes(reserve), threads=threads, step_file=step.file,
                               cluster_name=on.name, listener=listener.callback, interrupt=interrupt)

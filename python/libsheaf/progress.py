@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from . import prototypes as c
-from .library import str_of
+from .library import lib, str_of
 
 KINDS = {c.SF_EVENT_START: "start", c.SF_EVENT_STEP: "step", c.SF_EVENT_SAVED: "saved", c.SF_EVENT_STAGE: "stage",
          c.SF_EVENT_SOLVE: "solve"}
@@ -97,9 +97,11 @@ def choose(progress: Progress):
 
 
 class Listener:
-    """Turns events of the library into calls of a function. `error` is what that has raised: the call then ends."""
+    """Turns events of the library into calls of a function. `error` is what that has raised: the call then ends, as it does by
+    the interrupt, which a search looks at more often."""
 
-    def __init__(self, progress: Progress):
+    def __init__(self, progress: Progress, interrupt):
+        self.interrupt = interrupt
         self.function = choose(progress)
         self.error = None
         self.stopped = False
@@ -116,6 +118,8 @@ class Listener:
         except BaseException as error:
             self.error, answer = error, False
         self.stopped = answer is False
+        if self.stopped:
+            lib.sf_interrupt_raise(self.interrupt)
         return not self.stopped
 
     def __enter__(self):

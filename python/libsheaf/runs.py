@@ -62,7 +62,7 @@ def verify(what: Plan | Step, *, against: str | os.PathLike | None = None, steps
     step = what.step if isinstance(what, Plan) else what
     load_cuda()
     interrupt, out = new_interrupt(), POINTER(c.sf_verify_report)()
-    with Listener(progress) as listener:
+    with Listener(progress, interrupt) as listener:
         options = make_struct(c.sf_verify_options, against=against, tolerance=tolerance, loss_tolerance=loss_tolerance, steps=steps,
                               listener=listener.callback, engine=engine, threads=threads, init=init, data=data, shrunk=shrink,
                               limit=limit, check=check, seed=seed, device_memory=to_bytes(device_memory), precision=precision,
@@ -126,7 +126,7 @@ def train(what: Plan | Step, steps: int, *, data: str | os.PathLike | None = Non
     outputs = {name: POINTER(c.sf_output)(output_to(path)) for name, path in (("profile", profile), ("trace", trace)) if path is not None}
     load_cuda()
     interrupt, report = new_interrupt(), make_struct(c.sf_train_report)
-    with Listener(progress) as listener:
+    with Listener(progress, interrupt) as listener:
         options = make_struct(c.sf_train_options, steps=steps, data=data, tokens_type=tokens_type, order=orders[order], init=init, set=set,
                               seed=seed, has_seed=seed is not None, save=save, save_every=save_every, keep=keep, resume=resume,
                               resume_from=resume_from, log=log, engine=engine, threads=threads, memory=to_bytes(memory),

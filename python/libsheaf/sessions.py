@@ -44,7 +44,8 @@ class Session:
         self.plan = what if isinstance(what, Plan) else None
         self.step: Step = what.step if isinstance(what, Plan) else what
         self._using = threading.Lock()
-        self._interrupt, self._listener = new_interrupt(), Listener(progress)
+        self._interrupt = new_interrupt()
+        self._listener = Listener(progress, self._interrupt)
         if engine != "cpu":
             load_cuda()
         self._options = make_struct(c.sf_session_options, plan=self.plan._handle if self.plan else None, engine=engine, threads=threads,

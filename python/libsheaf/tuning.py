@@ -92,7 +92,7 @@ def tune(step: Step, schedule: Callable[[Schedule], object] | str | os.PathLike,
             lib.sf_interrupt_raise(interrupt)
             return int(Code.USAGE)
 
-    with Listener(progress) as listener:
+    with Listener(progress, interrupt) as listener:
         options = make_struct(c.sf_tune_options, cluster=on._handle if on else None, cluster_name=on.name if on else None, by_run=by_run,
                               algorithm=algorithm, trials=trials, ranks=ranks, memory=to_bytes(memory), steps=steps, threads=threads,
                               log=log, listener=listener.callback, by_processor=by_processor, interrupt=interrupt)

@@ -204,6 +204,12 @@ def test_progress_of_a_search(gpt):
     assert events and {event.kind for event in events} == {"stage"} and all(event.text for event in events)
 
 
+def test_a_listener_ends_a_search(gpt):
+    events = []
+    plan = sf.plan(gpt, "1x4xCPU", progress=lambda event: events.append(event) or False)
+    assert len(events) == 1 and plan.ranks == 4
+
+
 def test_objects_show_themselves_in_notebooks(gpt):
     plan = sf.plan(gpt, "1x4xCPU", level=2)
     page = plan._repr_html_()

@@ -105,7 +105,7 @@ def nnx_basics():
 
     class Model(nnx.Module):
         def __init__(self, rngs: nnx.Rngs):
-            self.linear = nnx.Linear(16, 32, rngs=rngs)
+            self.linear = nnx.Linear(16, 32, use_bias=False, rngs=rngs)  # its gradient before a batch norm would be noise
             self.bn = nnx.BatchNorm(32, rngs=rngs)
             self.dropout = nnx.Dropout(0.2, rngs=rngs)
             self.linear_out = nnx.Linear(32, 10, rngs=rngs)

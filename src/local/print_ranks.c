@@ -177,7 +177,10 @@ static sf_status compare_rank(ranks *all, const sf_graph *graph, int rank)
         const sf_node *a = first->nodes[i], *b = graph->nodes[i];
         if (!same_shape(all, graph, a, b) || !has_elements(a) != !has_elements(b))
             return fail_to_unite(all, a, rank);
-        if (!all->tables[i] && node_differs(a, b))
+        bool differs = node_differs(a, b);
+        if (differs && sf_type_of(first, a->result)->rank == SF_MAX_RANK)
+            return fail_to_unite(all, a, rank); /* a table has a dimension more */
+        if (!all->tables[i] && differs)
             all->tables[i] = new_table(all, a);
         if (all->tables[i])
             add_row(all, all->tables[i], b, rank);
@@ -259,11 +262,11 @@ static void print_constant_of_rank(const ranks *all, sf_printer *p, const sf_nod
     sf_buf_printf(p->out, "%s\n", sf_type_text(type, after));
 }
 
-static void print_start(const ranks *all, sf_printer *p, const sf_node *node, int dim, int rank)
+static void print_start(ranks *all, sf_printer *p, const sf_node *node, int dim, int rank)
 {
     const sf_graph *graph = p->graph;
     const int64_t *starts = all->tables[node->id]->starts, count = all->count;
-    int32_t *column = SF_ARRAY(&((ranks *)all)->arena, count, int32_t);
+    int32_t *column = SF_ARRAY(&all->arena, count, int32_t);
     char row[32];
     for (int64_t i = 0; i < count; i++)
         column[i] = (int32_t)starts[i * rank + dim];
@@ -278,7 +281,7 @@ static void print_start(const ranks *all, sf_printer *p, const sf_node *node, in
 }
 
 /* A dynamic slice of all that lies between the first element and the last, and of that every so-manieth. */
-static void print_slice_of_rank(const ranks *all, sf_printer *p, const sf_node *node)
+static void print_slice_of_rank(ranks *all, sf_printer *p, const sf_node *node)
 {
     const sf_attr *starts = node->attrs[SF_SLICE_STARTS];
     const sf_attr *strides = node->attrs[SF_SLICE_STRIDES];
@@ -445,7 +448,7 @@ static void print_as_operand(sf_printer *p, const sf_node *node)
 
 static bool print_node(void *context, sf_printer *p, const sf_node *node)
 {
-    const ranks *all = context;
+    ranks *all = context;
     if (is_annotation(node)) {
         print_as_operand(p, node);
         return true;

@@ -21,7 +21,8 @@ docs/start/python.md is the way in. Modules, each of which uses those above it:
     arrays       tensors of NumPy, JAX and torch, by DLPack
     runs         verify, train, evaluate
     sessions     Session: steps on tensors in memory
-    jax_export   export, JaxStep: steps out of JAX; jax_tree, jax_links: their trees. Loaded when they are used
+    jax_export   export, JaxStep: steps out of JAX; jax_tree, jax_links: their trees. These are loaded when they are used
+    jax_run      plans in JAX: Plan.jit; jax_shardings: layouts; jax_collectives: what XLA compiled
 """
 
 from __future__ import annotations

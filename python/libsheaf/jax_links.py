@@ -111,7 +111,10 @@ class Links:
             return None
         if named:
             return named[0]
-        if not candidates or self.is_report(result):
+        if not candidates:
+            return None
+        if self.is_report(result):  # the loss, or a number that is kept
+            self.sure = False
             return None
         if len({node.first for node in donated}) == 1 and not result.word():
             return donated[0]

@@ -102,6 +102,25 @@ def test_results_that_look_like_state():
     assert exported.verify().passed
 
 
+def test_count_in_floating_point():
+    """A number beside the loss is kept, or fed, by what the step does with it."""
+    def adam(params, moment, count, x):
+        loss, grad = jax.value_and_grad(lambda p: jnp.mean((x @ p["w"]) ** 2))(params)
+        moment = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, moment, grad)
+        count = count + 1.0
+        return jax.tree.map(lambda p, m: p - m / (1 - 0.9 ** count), params, moment), moment, count, loss
+
+    def descent(params, rate, x):
+        loss, grad = jax.value_and_grad(lambda p: jnp.mean((x @ p["w"]) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - rate * g, params, grad), loss
+
+    params, x = {"w": jnp.ones((4, 3))}, jnp.ones((8, 4))
+    kept = sf.export(adam, params, {"w": jnp.zeros((4, 3))}, jnp.zeros(()), x)
+    assert [argument.next for argument in kept.arguments] == [0, 1, 2, None] and kept.loss == 3
+    fed = sf.export(descent, params, jnp.asarray(0.1), x)
+    assert [argument.next for argument in fed.arguments] == [0, None, None] and fed.loss == 1
+
+
 def test_platform():
     """The text is that of the platform."""
     def step(w, x):

@@ -81,6 +81,10 @@ zoo: all
 docs:
 	scripts/docs
 
+# Builds the wheel of the Python package for this machine's processor, in build/wheel/dist.
+wheel:
+	scripts/wheel
+
 install: all
 	cmake --install build --prefix "$(PREFIX)"
 
@@ -94,4 +98,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep attack verify-sweep alarms zoo docs install fuzz format clean
+.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep attack verify-sweep alarms zoo docs wheel install fuzz format clean

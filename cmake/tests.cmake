@@ -13,7 +13,7 @@ set(SF_SLOW 1)
 
 # Large steps, steps that are looked for beside the source tree, browsers, soaks, machines that are kept busy.
 set(SF_NIGHTLY
-    cli/cuda_calibrate cli/docs_site cli/interlaced cli/plan_large cli/plan_sweep cli/recycling cli/report_browser cli/shared_prices
+    cli/cuda_calibrate cli/docs_site cli/interlaced cli/plan_large cli/plan_sweep cli/python_wheel cli/recycling cli/report_browser cli/shared_prices
     cli/shared_programs cli/shared_steps cli/soak cli/wait_busy run/cuda/attention_plain search/rediscovery)
 
 # Never slow: what sanitizers are for. Files and schedules that mean harm, random instances of every op, one script of whole

@@ -206,6 +206,13 @@ SF_API bool sf_plan_tensor(const sf_plan *plan, const sf_graph *graph, int tenso
 SF_API sf_status sf_plan_show_program(const sf_plan *plan, const sf_graph *graph, int rank,
                                       const sf_output *output, sf_diag *diag);
 
+/* Writes the programs of all ranks as one StableHLO module, for a compiler that runs it on as many devices, numbered as the
+ * ranks are. @main takes the number of its rank, tensor<i32>, and the rank's shards of the arguments, and gives its shards
+ * of the results; collectives are those of StableHLO. Passes are not applied. SF_EUNSUPPORTED where ranks have different
+ * programs: pipelines and uneven partitions. */
+SF_API sf_status sf_plan_save_stablehlo(const sf_plan *plan, const sf_graph *graph,
+                                        const sf_output *output, sf_diag *diag);
+
 /* Checks, without running anything, that the plan computes the step: see docs/guides/split-by-hand.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EMISMATCH names the tensor and the pin. */
 SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,

@@ -8,6 +8,7 @@
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "local/local.h"
+#include "local/print_ranks.h"
 #include "pass/agree_passes.h"
 #include "plan/plan.h"
 #include "run/runner.h"
@@ -154,4 +155,24 @@ sf_status sf_plan_show_program(const sf_plan *plan, const sf_graph *graph, int r
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no rank %d; the plan has %d", rank,
                        sf_plan_ranks(plan));
     return sf_guarded(print_program, &job, diag);
+}
+
+static sf_status print_ranks(void *context)
+{
+    struct printing *job = context;
+    sf_buf out = {0};
+    sf_status status = sf_print_ranks(job->graph, job->plan, &out, job->diag);
+    if (status == SF_OK)
+        status = sf_output_report(job->output, &out, job->diag);
+    sf_buf_free(&out);
+    return status;
+}
+
+sf_status sf_plan_save_stablehlo(const sf_plan *plan, const sf_graph *graph,
+                                 const sf_output *output, sf_diag *diag)
+{
+    SF_NEED(diag, plan, graph);
+    struct printing job = {plan, graph, 0, output, diag};
+    SF_TRY(sf_plan_expect(plan, graph, diag));
+    return sf_guarded(print_ranks, &job, diag);
 }

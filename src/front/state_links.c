@@ -53,23 +53,25 @@ static uint32_t find_named_result(const sf_graph *graph, const char *text)
 static sf_status link_by_hand(sf_linker *l, char *pair, sf_source from)
 {
     sf_graph *graph = l->graph;
-    sf_status kind = from == SF_FROM_SIDECAR ? SF_EINPUT : SF_EUSAGE;
+    bool in_file = from == SF_FROM_SIDECAR;
+    sf_status kind = in_file ? SF_EINPUT : SF_EUSAGE;
+    const char *where = in_file ? "\"state\" of the sidecar" : "state";
     char *equals = strrchr(pair, '=');
     if (!equals)
-        return sf_fail(l->diag, kind, SF_NOWHERE, "state \"%s\" is not ARGUMENT=RESULT", pair);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "%s: \"%s\" is not ARGUMENT=RESULT", where, pair);
     *equals = 0;
     bool none = strcmp(equals + 1, "none") == 0;
     uint32_t argument = find_named_argument(graph, pair);
     uint32_t result = none ? SF_NONE : find_named_result(graph, equals + 1);
     if (argument == SF_NONE)
-        return sf_fail(l->diag, kind, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "%s: there is no argument \"%s\"", where, pair);
     if (result == SF_NONE && !none)
-        return sf_fail(l->diag, kind, SF_NOWHERE, "state: there is no result \"%s\"", equals + 1);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "%s: there is no result \"%s\"", where, equals + 1);
     if (!none && sf_argument_type(graph, argument) != sf_result_type(graph, result))
         return sf_fail(l->diag, kind, SF_NOWHERE,
-                       "state: argument %u and result %u have different types", argument, result);
+                       "%s: argument %u and result %u have different types", where, argument, result);
     if (l->said[argument] && from != SF_FROM_SIDECAR)
-        return sf_fail(l->diag, kind, SF_NOWHERE, "state: argument %u comes twice", argument);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "%s: argument %u comes twice", where, argument);
     if (l->said[argument]) /* the command line said it */
         return SF_OK;
     l->said[argument] = true;

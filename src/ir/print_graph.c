@@ -9,21 +9,13 @@
 #include "base/mem.h"
 #include "ir/opdef.h"
 
-struct printer {
-    const sf_graph *graph;
-    sf_buf *out;
-    int indent;
-    /* by value: its printed name; an operand given to a region has the outer name there */
-    sf_value *shown;
-};
-
-static void print_line(struct printer *p)
+void sf_print_line(sf_printer *p)
 {
     for (int i = 0; i < p->indent; i++)
         sf_buf_puts(p->out, "  ");
 }
 
-static void print_type(struct printer *p, const sf_type *type)
+void sf_print_type(sf_printer *p, const sf_type *type)
 {
     char text[SF_TYPE_TEXT];
     sf_buf_puts(p->out, sf_type_text(type, text));
@@ -61,7 +53,7 @@ static void print_symbol(sf_buf *out, sf_str name)
         print_bytes(out, name);
 }
 
-static void print_value(struct printer *p, sf_value value)
+static void print_value(sf_printer *p, sf_value value)
 {
     value = p->shown[value];
     const sf_value_info *info = &p->graph->values[value];
@@ -70,12 +62,16 @@ static void print_value(struct printer *p, sf_value value)
         return;
     }
     const sf_node *node = p->graph->nodes[info->node];
+    if (p->nodes && node->def->collective && node->nresults > 1) {
+        sf_buf_printf(p->out, "%%n%u_%u", node->id, info->index);
+        return;
+    }
     sf_buf_printf(p->out, "%%%u", node->id);
     if (node->nresults > 1)
         sf_buf_printf(p->out, "#%u", info->index);
 }
 
-static void print_values(struct printer *p, const sf_value *values, uint32_t count)
+void sf_print_values(sf_printer *p, const sf_value *values, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (i)
@@ -84,23 +80,23 @@ static void print_values(struct printer *p, const sf_value *values, uint32_t cou
     }
 }
 
-static void print_types(struct printer *p, const sf_value *values, uint32_t count)
+void sf_print_types(sf_printer *p, const sf_value *values, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (i)
             sf_buf_puts(p->out, ", ");
-        print_type(p, sf_type_of(p->graph, values[i]));
+        sf_print_type(p, sf_type_of(p->graph, values[i]));
     }
 }
 
-static void print_result_types(struct printer *p, const sf_node *node)
+void sf_print_result_types(sf_printer *p, const sf_node *node)
 {
     if (node->nresults != 1)
         sf_buf_putc(p->out, '(');
     for (uint32_t i = 0; i < node->nresults; i++) {
         if (i)
             sf_buf_puts(p->out, ", ");
-        print_type(p, sf_type_of(p->graph, node->result + i));
+        sf_print_type(p, sf_type_of(p->graph, node->result + i));
     }
     if (node->nresults != 1)
         sf_buf_putc(p->out, ')');
@@ -179,13 +175,13 @@ static void print_hex(sf_buf *out, const sf_dense *dense)
     sf_buf_putc(out, '"');
 }
 
-static void print_dense(struct printer *p, const sf_dense *dense)
+void sf_print_dense(sf_printer *p, const sf_dense *dense)
 {
     enum { FEW = 16 };
     int64_t index = 0;
     if (!dense->data) {
         sf_buf_puts(p->out, "dense_resource<__elided__> : ");
-        print_type(p, dense->type);
+        sf_print_type(p, dense->type);
         return;
     }
     sf_buf_puts(p->out, "dense<");
@@ -198,7 +194,7 @@ static void print_dense(struct printer *p, const sf_dense *dense)
     else
         print_hex(p->out, dense);
     sf_buf_puts(p->out, "> : ");
-    print_type(p, dense->type);
+    sf_print_type(p, dense->type);
 }
 
 static void print_ints(sf_buf *out, const sf_attr *attr, bool as_bools)
@@ -237,7 +233,7 @@ static void print_enums(sf_buf *out, const sf_attrdef *def, const char *list)
 }
 
 /* The value in the generic form. Inside of a struct attribute, lists and numbers are bare. */
-static void print_attr(struct printer *p, const sf_attrdef *def, const sf_attr *attr, bool bare)
+static void print_attr(sf_printer *p, const sf_attrdef *def, const sf_attr *attr, bool bare)
 {
     sf_buf *out = p->out;
     switch (attr->kind) {
@@ -280,7 +276,7 @@ static void print_attr(struct printer *p, const sf_attrdef *def, const sf_attr *
             sf_buf_puts(out, " : f32");
             break;
         }
-        print_dense(p, &attr->dense);
+        sf_print_dense(p, &attr->dense);
         break;
     }
 }
@@ -293,7 +289,7 @@ static bool is_written(const sf_node *node, int slot)
 
 /* #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>: MLIR has a form of its own for the
  * dimension numbers of a convolution; the nine slots start at `slot`. */
-static void print_conv_numbers(struct printer *p, const sf_node *node, int slot)
+static void print_conv_numbers(sf_printer *p, const sf_node *node, int slot)
 {
     static const char letters[3][2] = {{'b', 'f'}, {'i', 'o'}, {'b', 'f'}};
     static const char *const before[3] = {"<", "x", "->"};
@@ -316,7 +312,7 @@ static void print_conv_numbers(struct printer *p, const sf_node *node, int slot)
     sf_buf_putc(p->out, '>');
 }
 
-static int print_group(struct printer *p, const sf_node *node, int slot)
+static int print_group(sf_printer *p, const sf_node *node, int slot)
 {
     const sf_opdef *def = node->def;
     const char *group = def->attrs[slot].group;
@@ -387,7 +383,7 @@ static bool is_typed_call(const sf_node *node)
     return slot >= 0 && node->attrs[slot] && node->attrs[slot]->integer == 4;
 }
 
-static void print_property(struct printer *p, const sf_node *node, int slot)
+static void print_property(sf_printer *p, const sf_node *node, int slot)
 {
     const sf_attrdef *def = &node->def->attrs[slot];
     const sf_attr *attr = node->attrs[slot];
@@ -407,7 +403,7 @@ static void print_property(struct printer *p, const sf_node *node, int slot)
         print_attr(p, def, attr, false);
 }
 
-static void print_properties(struct printer *p, const sf_node *node)
+static void print_properties(sf_printer *p, const sf_node *node)
 {
     const sf_opdef *def = node->def;
     bool any = false;
@@ -426,7 +422,7 @@ static void print_properties(struct printer *p, const sf_node *node)
         sf_buf_puts(p->out, "}>");
 }
 
-static void print_location(struct printer *p, const sf_node *node)
+static void print_location(sf_printer *p, const sf_node *node)
 {
     static const char *const phases[] = {"jvp()/", "transpose(jvp())/", ""};
     if (!p->graph->has_scopes || p->graph->scopes_guessed)
@@ -440,57 +436,57 @@ static void print_location(struct printer *p, const sf_node *node)
     sf_buf_free(&path);
 }
 
-static void print_block(struct printer *p, const sf_block *block, const char *terminator);
+static void print_block(sf_printer *p, const sf_block *block, const char *terminator);
 
-static void print_region(struct printer *p, const sf_node *node, const sf_block *block)
+static void print_region(sf_printer *p, const sf_node *node, const sf_block *block)
 {
     uint32_t own = sf_own_operands(node), narguments = block->narguments - (node->noperands - own);
     for (uint32_t i = own; i < node->noperands; i++)
         p->shown[block->arguments[i - sf_first_entering(node)]] = p->shown[node->operands[i]];
     sf_buf_puts(p->out, "{\n");
     if (narguments) {
-        print_line(p);
+        sf_print_line(p);
         sf_buf_puts(p->out, "^bb0(");
         for (uint32_t i = 0; i < narguments; i++) {
             if (i)
                 sf_buf_puts(p->out, ", ");
             print_value(p, block->arguments[i]);
             sf_buf_puts(p->out, ": ");
-            print_type(p, sf_type_of(p->graph, block->arguments[i]));
+            sf_print_type(p, sf_type_of(p->graph, block->arguments[i]));
         }
         sf_buf_puts(p->out, "):\n");
     }
     print_block(p, block, "stablehlo.return");
-    print_line(p);
+    sf_print_line(p);
     sf_buf_putc(p->out, '}');
 }
 
 /* A region of one op on two scalars: import replaced it by a monoid or a comparison. */
-static void print_binary_region(struct printer *p, const sf_type *type, const char *op)
+static void print_binary_region(sf_printer *p, const sf_type *type, const char *op)
 {
     char t[SF_TYPE_TEXT];
     snprintf(t, sizeof t, "tensor<%s>", sf_dtype_get(type->dtype)->name);
     bool is_compare = strlen(op) == 2 && op[1] >= 'A' && op[1] <= 'Z';
     sf_buf_puts(p->out, "{\n");
-    print_line(p);
+    sf_print_line(p);
     sf_buf_printf(p->out, "^bb0(%%a: %s, %%b: %s):\n", t, t);
-    print_line(p);
+    sf_print_line(p);
     if (is_compare)
         sf_buf_printf(p->out, "  %%c = stablehlo.compare %s, %%a, %%b : (%s, %s) -> tensor<i1>\n",
                       op, t, t);
     else if (*op)
         sf_buf_printf(p->out, "  %%c = stablehlo.%s %%a, %%b : %s\n", op, t);
     if (is_compare || *op) {
-        print_line(p);
+        sf_print_line(p);
         sf_buf_printf(p->out, "  stablehlo.return %%c : %s\n", is_compare ? "tensor<i1>" : t);
     } else {
         sf_buf_printf(p->out, "  stablehlo.return %%b : %s\n", t);
     }
-    print_line(p);
+    sf_print_line(p);
     sf_buf_putc(p->out, '}');
 }
 
-static void print_derived_regions(struct printer *p, const sf_node *node)
+void sf_print_derived_regions(sf_printer *p, const sf_node *node)
 {
     static const char *const ops[SF_MONOID_COUNT] = {
         [SF_MONOID_NONE] = "",       [SF_MONOID_ADD] = "add",     [SF_MONOID_MUL] = "multiply",
@@ -511,15 +507,15 @@ static void print_derived_regions(struct printer *p, const sf_node *node)
     sf_buf_putc(p->out, ')');
 }
 
-static void print_generic(struct printer *p, const sf_node *node)
+static void print_generic(sf_printer *p, const sf_node *node)
 {
     sf_buf_printf(p->out, "\"%s.%s\"(", node->def->dialect, node->def->name);
-    print_values(p, node->operands, sf_own_operands(node));
+    sf_print_values(p, node->operands, sf_own_operands(node));
     sf_buf_putc(p->out, ')');
     print_properties(p, node);
     p->indent++;
     if (node->nregions == 0)
-        print_derived_regions(p, node);
+        sf_print_derived_regions(p, node);
     for (uint32_t i = 0; i < node->nregions; i++) {
         sf_buf_puts(p->out, i ? ", " : " (");
         print_region(p, node, node->regions[i]);
@@ -528,12 +524,12 @@ static void print_generic(struct printer *p, const sf_node *node)
         sf_buf_putc(p->out, ')');
     p->indent--;
     sf_buf_puts(p->out, " : (");
-    print_types(p, node->operands, sf_own_operands(node));
+    sf_print_types(p, node->operands, sf_own_operands(node));
     sf_buf_puts(p->out, ") -> ");
-    print_result_types(p, node);
+    sf_print_result_types(p, node);
 }
 
-static bool same_types(const struct printer *p, const sf_node *node)
+static bool same_types(const sf_printer *p, const sf_node *node)
 {
     const sf_type *type = sf_type_of(p->graph, node->result);
     for (uint32_t i = 0; i < node->noperands; i++)
@@ -554,11 +550,11 @@ static bool has_pretty_form(const sf_node *node)
     return true;
 }
 
-static void print_pretty(struct printer *p, const sf_node *node)
+static void print_pretty(sf_printer *p, const sf_node *node)
 {
     const sf_opdef *def = node->def;
     sf_buf_printf(p->out, "stablehlo.%s ", def->name);
-    print_values(p, node->operands, node->noperands);
+    sf_print_values(p, node->operands, node->noperands);
     for (int i = 0; i < def->nattrs; i++) {
         sf_buf_printf(p->out, "%s%s = ", node->noperands || i ? ", " : "", def->attrs[i].key);
         print_attr(p, &def->attrs[i], node->attrs[i], true);
@@ -568,24 +564,31 @@ static void print_pretty(struct printer *p, const sf_node *node)
         def->nattrs == 0 && !def->declared && node->noperands <= 2 && same_types(p, node);
     if (node->noperands && !is_short) {
         sf_buf_putc(p->out, '(');
-        print_types(p, node->operands, node->noperands);
+        sf_print_types(p, node->operands, node->noperands);
         sf_buf_puts(p->out, ") -> ");
     }
-    print_type(p, sf_type_of(p->graph, node->result));
+    sf_print_type(p, sf_type_of(p->graph, node->result));
 }
 
-static void print_node(struct printer *p, const sf_node *node)
+void sf_print_results(sf_printer *p, const sf_node *node)
 {
-    print_line(p);
+    sf_print_line(p);
     if (node->nresults > 0)
         sf_buf_printf(p->out, "%%%u", node->id);
     if (node->nresults > 1)
         sf_buf_printf(p->out, ":%u", node->nresults);
     if (node->nresults > 0)
         sf_buf_puts(p->out, " = ");
+}
+
+static void print_node(sf_printer *p, const sf_node *node)
+{
+    if (p->nodes && p->nodes->print(p->nodes->context, p, node))
+        return;
+    sf_print_results(p, node);
     if (node->def->form == SF_FORM_CONSTANT) {
         sf_buf_puts(p->out, "stablehlo.constant ");
-        print_dense(p, &node->attrs[0]->dense);
+        sf_print_dense(p, &node->attrs[0]->dense);
     } else if (has_pretty_form(node)) {
         print_pretty(p, node);
     } else {
@@ -595,36 +598,38 @@ static void print_node(struct printer *p, const sf_node *node)
     sf_buf_putc(p->out, '\n');
 }
 
-static void print_block(struct printer *p, const sf_block *block, const char *terminator)
+static void print_block(sf_printer *p, const sf_block *block, const char *terminator)
 {
     p->indent++;
     for (uint32_t i = 0; i < block->nnodes; i++)
         print_node(p, p->graph->nodes[block->nodes[i]]);
-    print_line(p);
+    sf_print_line(p);
     sf_buf_puts(p->out, terminator);
     if (block->nresults) {
         sf_buf_putc(p->out, ' ');
-        print_values(p, block->results, block->nresults);
+        sf_print_values(p, block->results, block->nresults);
         sf_buf_puts(p->out, " : ");
-        print_types(p, block->results, block->nresults);
+        sf_print_types(p, block->results, block->nresults);
     }
     sf_buf_putc(p->out, '\n');
     p->indent--;
 }
 
-static void print_signature(struct printer *p)
+static void print_signature(sf_printer *p)
 {
     const sf_graph *graph = p->graph;
     const sf_block *top = graph->top;
     sf_buf_puts(p->out, "  func.func public @main(");
+    if (p->nodes)
+        sf_buf_puts(p->out, p->nodes->first);
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
         bool any = false;
-        if (i)
+        if (i || p->nodes)
             sf_buf_puts(p->out, ", ");
         print_value(p, top->arguments[i]);
         sf_buf_puts(p->out, ": ");
-        print_type(p, sf_type_of(graph, top->arguments[i]));
+        sf_print_type(p, sf_type_of(graph, top->arguments[i]));
         if (argument->sharding) {
             sf_buf_printf(p->out, " {%s = ", sharding_name(argument->sharding));
             print_string(p->out, argument->sharding);
@@ -645,7 +650,7 @@ static void print_signature(struct printer *p)
     for (uint32_t i = 0; i < top->nresults; i++) {
         if (i)
             sf_buf_puts(p->out, ", ");
-        print_type(p, sf_type_of(graph, top->results[i]));
+        sf_print_type(p, sf_type_of(graph, top->results[i]));
         if (*graph->results[i].name) {
             sf_buf_puts(p->out, " {jax.result_info = ");
             print_string(p->out, graph->results[i].name);
@@ -655,9 +660,9 @@ static void print_signature(struct printer *p)
     sf_buf_puts(p->out, ") {\n");
 }
 
-void sf_print_stablehlo(const sf_graph *graph, sf_buf *out)
+void sf_print_with(const sf_graph *graph, const sf_print_nodes *nodes, sf_buf *out)
 {
-    struct printer p = {graph, out, 1, sf_alloc(graph->nvalues * sizeof *p.shown)};
+    sf_printer p = {graph, out, 1, sf_alloc(graph->nvalues * sizeof *p.shown), nodes};
     for (size_t v = 0; v < graph->nvalues; v++)
         p.shown[v] = (sf_value)v;
     sf_buf_puts(out, "module @");
@@ -667,4 +672,9 @@ void sf_print_stablehlo(const sf_graph *graph, sf_buf *out)
     print_block(&p, graph->top, "return");
     sf_buf_puts(out, "  }\n}\n");
     sf_free(p.shown);
+}
+
+void sf_print_stablehlo(const sf_graph *graph, sf_buf *out)
+{
+    sf_print_with(graph, NULL, out);
 }

@@ -352,6 +352,35 @@ static void test_program(void **state)
     sf_plan_free(plan);
 }
 
+/* One text for all ranks: the rank is an argument, and picks its rows of what differs. Stages have no common text. */
+static void test_stablehlo_of_ranks(void **state)
+{
+    sf_plan_spec pin = {.size = sizeof pin, .recipe = "2d+zero1", .ranks = 4};
+    char *text = NULL;
+    sf_output output = {.size = sizeof output, .write = keep_text, .context = &text};
+    sf_diag *diag = sf_diag_new();
+    sf_plan *plan;
+    (void)state;
+    assert_int_equal(sf_pin_step(graph, &pin, NULL, &plan), SF_OK);
+    assert_int_equal(sf_plan_save_stablehlo(plan, graph, &output, NULL), SF_OK);
+    assert_non_null(strstr(text, "@main(%rank: tensor<i32>, %arg0"));
+    assert_non_null(strstr(text, "\"stablehlo.all_reduce\"("));
+    assert_non_null(strstr(text, "\"stablehlo.reduce_scatter\"("));
+    assert_non_null(strstr(text, "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"));
+    assert_non_null(strstr(text, "replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>"));
+    assert_non_null(strstr(text, ", %rank"));
+    assert_null(strstr(text, "\"sheaf."));
+    free(text);
+    sf_plan_free(plan);
+    pin = (sf_plan_spec){
+        .size = sizeof pin, .recipe = "dp", .ranks = 4, .stages = "2", .micro_batches = 2};
+    assert_int_equal(sf_pin_step(graph, &pin, NULL, &plan), SF_OK);
+    assert_int_equal(sf_plan_save_stablehlo(plan, graph, &output, diag), SF_EUNSUPPORTED);
+    assert_non_null(strstr(sf_diag_text(diag, 0), "the programs of ranks 0 and"));
+    sf_diag_free(diag);
+    sf_plan_free(plan);
+}
+
 int main(void)
 {
     if (test_argv[0] && strcmp(test_argv[0], "mpi") == 0) {
@@ -359,9 +388,9 @@ int main(void)
         mpi_ranks = atoi(test_argv[1]);
         return cmocka_run_group_tests(tests, set_up, tear_down);
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shards),
-                                       cmocka_unit_test(test_no_memory),
-                                       cmocka_unit_test(test_unsplit), cmocka_unit_test(test_names),
-                                       cmocka_unit_test(test_program)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shards),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_unsplit), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_program), cmocka_unit_test(test_stablehlo_of_ranks)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -65,7 +65,7 @@ for program in "$work"/*.c; do
     [ -n "$update" ] || check_program "$number"
     count=$((count + 1))
 done
-[ "$count" -ge 5 ]
+[ "$count" -ge 4 ]
 
 if [ -n "$update" ]; then
     awk -v work="$work" '

@@ -36,11 +36,13 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
     sf_digit digits[SF_MAX_DIGITS];
     int count = sf_layout_digits(layout, b->mesh, dim, size, digits), rank = 0;
     int64_t dims[SF_MAX_DIGITS], length = 1, offset = 0, of_microbatch = 0;
+    bool of_rank = false;
     for (int i = 0; i < count; i++) {
         if (digits[i].axis >= 0 && b->microbatch != SF_NONE) {
             of_microbatch = digits[i].unit;
         } else if (digits[i].axis >= 0) {
             offset += sf_mesh_coordinate(b->mesh, b->rank, digits[i].axis) * digits[i].unit;
+            of_rank = true;
         } else {
             dims[rank++] = digits[i].size;
             length *= digits[i].size;
@@ -57,8 +59,8 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
     }
     if (sum == SF_NONE)
         sum = emit_number(b, type, offset);
-    else
-        sum = scale_index(b, SF_OP_ADD, sum, offset);
+    else if (of_rank) /* on the first rank too, so that all have the same nodes */
+        sum = emit_binary(b, SF_OP_ADD, sum, emit_like(b, sum, offset));
     if (of_microbatch > 0) {
         sf_value start = scale_index(b, SF_OP_MULTIPLY, local_microbatch(b, dtype), of_microbatch);
         sum = emit_binary(b, SF_OP_ADD, sum, emit_broadcast(b, start, type, NULL));

@@ -74,6 +74,7 @@ void sf_warn_dense_groups(const sf_graph *graph, sf_diag *diag)
             " groups, of which each row needs one: they cost %" PRId64
             " times too much. This is how JAX writes ragged_dot for CPUs",
             count, sf_plural((uint64_t)count), most, most);
-    sf_hint(diag, "jax.jit(f).trace(*args).lower(lowering_platforms=(\"cuda\",)) writes ragged_dot "
-                  "as one op");
+    sf_hint(diag,
+            "give every group a fixed capacity of rows, so that all groups are one batched product "
+            "(docs/guides/experts.md); ragged_dot as an op of its own is not read");
 }

@@ -66,10 +66,12 @@ static sf_status link_by_hand(sf_linker *l, char *pair, sf_source from)
     if (argument == SF_NONE)
         return sf_fail(l->diag, kind, SF_NOWHERE, "%s: there is no argument \"%s\"", where, pair);
     if (result == SF_NONE && !none)
-        return sf_fail(l->diag, kind, SF_NOWHERE, "%s: there is no result \"%s\"", where, equals + 1);
+        return sf_fail(l->diag, kind, SF_NOWHERE, "%s: there is no result \"%s\"", where,
+                       equals + 1);
     if (!none && sf_argument_type(graph, argument) != sf_result_type(graph, result))
         return sf_fail(l->diag, kind, SF_NOWHERE,
-                       "%s: argument %u and result %u have different types", where, argument, result);
+                       "%s: argument %u and result %u have different types", where, argument,
+                       result);
     if (l->said[argument] && from != SF_FROM_SIDECAR)
         return sf_fail(l->diag, kind, SF_NOWHERE, "%s: argument %u comes twice", where, argument);
     if (l->said[argument]) /* the command line said it */

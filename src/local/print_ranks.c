@@ -285,7 +285,7 @@ static void print_slice_of_rank(ranks *all, sf_printer *p, const sf_node *node)
 {
     const sf_attr *starts = node->attrs[SF_SLICE_STARTS];
     const sf_attr *strides = node->attrs[SF_SLICE_STRIDES];
-    int64_t sizes[SF_MAX_RANK];
+    int64_t sizes[SF_MAX_RANK] = {0};
     const sf_type *type = sf_type_of(p->graph, node->result);
     bool strided = false;
     char text[SF_TYPE_TEXT];

@@ -5,6 +5,7 @@
 #include "api/api_spec.h"
 #include "api/primitive/primitives.h"
 #include "base/guard.h"
+#include "cluster/cluster.h"
 #include "ir/clone.h"
 #include "plan/json/applied_primitives.h"
 #include "plan/pin.h"

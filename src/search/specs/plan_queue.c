@@ -272,7 +272,8 @@ static void judge_first(queue *q, sf_queue_found *out)
     double best = q->options->known > 0 ? q->options->known : HUGE_VAL;
     double left = (double)q->estimated * sf_judge_work(q->judge);
     list_finalists(q);
-    qsort(q->finalists, q->nfinalists, sizeof *q->finalists, by_seconds);
+    if (q->nfinalists > 1)
+        qsort(q->finalists, q->nfinalists, sizeof *q->finalists, by_seconds);
     for (size_t i = 0; i < q->nfinalists && q->finalists[i].seconds < best && !is_over(q); i++) {
         finalist *f = &q->finalists[i];
         sf_plan *plan = NULL;

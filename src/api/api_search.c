@@ -205,8 +205,10 @@ static sf_status search(void *context)
     sf_buf misfit = {0};
     sf_graph *own = NULL;
     sf_status status = translate(job, &arena, &options);
-    if (status == SF_OK && sf_choice_rules_read(&job->said, &rules))
+    if (status == SF_OK && sf_choice_rules_read(&job->said, &rules)) {
+        rules.said.memory = job->spec.memory;
         options.rules = &rules;
+    }
     if (status == SF_OK && job->spec.has_kernels) {
         own = sf_graph_clone(job->graph);
         own->kernels = job->spec.kernels;

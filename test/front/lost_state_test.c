@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "front/put_text.h"
 #include "sheaf/sheaf.h"
 
 #define V "tensor<3xf32>"
@@ -110,17 +111,7 @@ static const signature signatures[] = {
      NULL, ""},
 };
 
-enum { NSIGNATURES = sizeof signatures / sizeof *signatures, TEXT = 8192 };
-
-static void put(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(char *text, const char *format, ...)
-{
-    size_t at = strlen(text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text + at, TEXT - at, format, list);
-    va_end(list);
-}
+enum { NSIGNATURES = sizeof signatures / sizeof *signatures };
 
 static void write_step(const signature *s, char *text)
 {

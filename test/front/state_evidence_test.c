@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "front/put_text.h"
 #include "ir/graph.h"
 #include "sheaf/sheaf.h"
 
@@ -72,7 +73,7 @@ static const struct {
     {'N', B, "[3]['y']"}, /* the batch in other units, which the loss does not read */
     {'g', V, "[5]['w']"},
 };
-enum { NTENSORS = sizeof tensors / sizeof *tensors, MOST = 16, TEXT = 8192 };
+enum { NTENSORS = sizeof tensors / sizeof *tensors, MOST = 16 };
 
 typedef struct signature {
     const char *what, *arguments, *results;
@@ -128,16 +129,6 @@ static const signature signatures[] = {
     {"a donated batch, sidecar", "wmxyq", "WMli", true, "wWmMyi", "pobbb", "", "wWmMyi", 1},
 };
 enum { NSIGNATURES = sizeof signatures / sizeof *signatures };
-
-static void put(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(char *text, const char *format, ...)
-{
-    size_t at = strlen(text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text + at, TEXT - at, format, list);
-    va_end(list);
-}
 
 static int find(char letter)
 {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "front/put_text.h"
 #include "ir/graph.h"
 #include "sheaf/sheaf.h"
 
@@ -93,7 +94,7 @@ static const struct {
                {'C', N, NULL},     {'H', B, NULL},  {'D', B, NULL},   {'K', B, NULL},
                {'O', B, NULL},     {'Q', Q, NULL},  {'a', N, "[]"},   {'A', N, NULL},
                {'T', N, NULL},     {'n', N, NULL},  {'o', N, NULL}};
-enum { NTENSORS = sizeof tensors / sizeof *tensors, TEXT = 16384, MOST = 12 };
+enum { NTENSORS = sizeof tensors / sizeof *tensors, MOST = 12 };
 
 typedef struct signature {
     const char *what, *arguments, *results; /* letters */
@@ -153,16 +154,6 @@ static const signature signatures[] = {
     {"no step: all arguments come back", "wm", "WM", false, "", "", NULL, "", 0, 0, 0},
 };
 enum { NSIGNATURES = sizeof signatures / sizeof *signatures };
-
-static void put(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(char *text, const char *format, ...)
-{
-    size_t at = strlen(text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text + at, TEXT - at, format, list);
-    va_end(list);
-}
 
 static void put_body(char *text)
 {

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "front/put_text.h"
 #include "ir/graph.h"
 #include "sheaf/sheaf.h"
 
@@ -56,7 +57,7 @@ static const struct {
 } tensors[] = {{'w', V}, {'v', V}, {'f', V}, {'x', X}, {'y', B}, {'k', B}, {'s', N},
                {'c', N}, {'q', Q}, {'W', V}, {'V', V}, {'G', V}, {'l', N}, {'S', N},
                {'D', N}, {'Q', Q}, {'H', B}, {'n', N}, {'h', B}};
-enum { NTENSORS = sizeof tensors / sizeof *tensors, TEXT = 8192, MOST = 12 };
+enum { NTENSORS = sizeof tensors / sizeof *tensors, MOST = 12 };
 
 /* "w=params['w'] x y": letters of tensors, and names where they have some. */
 typedef struct signature {
@@ -110,16 +111,6 @@ static const char *type_of(char letter)
             return tensors[i].type;
     fail_msg("no tensor '%c'", letter);
     return NULL;
-}
-
-static void put(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(char *text, const char *format, ...)
-{
-    size_t at = strlen(text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text + at, TEXT - at, format, list);
-    va_end(list);
 }
 
 /* The letters of a list, and where each begins. */

@@ -6,24 +6,17 @@
 #include "ir/name.h"
 #include "plan/op_selector.h"
 
-static void add_co_shard(sf_plan *plan, sf_str by, sf_str in, int chunks)
-{
-    sf_co_shard *all = SF_ARRAY(&plan->arena, plan->nco_shards + 1, sf_co_shard);
-    for (int i = 0; i < plan->nco_shards; i++)
-        all[i] = plan->co_shards[i];
-    all[plan->nco_shards++] =
-        (sf_co_shard){sf_arena_string(&plan->arena, by.at, by.length),
-                      sf_arena_string(&plan->arena, in.at, in.length), chunks};
-    plan->co_shards = all;
-}
-
 void sf_plan_co_shard(sf_plan *plan, size_t count, const sf_co_shard *said)
 {
-    plan->nco_shards = 0;
-    plan->co_shards = NULL;
+    bool any = false;
     for (size_t i = 0; i < count; i++)
-        if (said[i].chunks > 1)
-            add_co_shard(plan, sf_str_of(said[i].by), sf_str_of(said[i].in), said[i].chunks);
+        any = any || said[i].chunks > 1;
+    plan->nco_shards = any ? (int)count : 0;
+    plan->co_shards = any ? SF_ARRAY(&plan->arena, count, sf_co_shard) : NULL;
+    for (int i = 0; i < plan->nco_shards; i++)
+        plan->co_shards[i] = (sf_co_shard){
+            sf_arena_string(&plan->arena, said[i].by, strlen(said[i].by)),
+            sf_arena_string(&plan->arena, said[i].in, strlen(said[i].in)), said[i].chunks};
 }
 
 static bool is_in_scope(const sf_co_shard *c, const char *path)
@@ -82,7 +75,7 @@ void sf_co_shards_put(const sf_plan *plan, sf_json_writer *json)
         sf_json_end_array(json);
 }
 
-static bool get_one(const sf_json *value, sf_plan *plan)
+static bool get_one(const sf_json *value, sf_arena *arena, sf_co_shard *out)
 {
     const sf_json *scope = sf_json_get(value, "in");
     sf_str by, in = {"", 0};
@@ -91,17 +84,19 @@ static bool get_one(const sf_json *value, sf_plan *plan)
         !sf_json_int(sf_json_get(value, "chunks"), &chunks) || chunks < 1 || chunks > INT_MAX ||
         (scope && !sf_json_string(scope, &in)))
         return false;
-    if (chunks > 1)
-        add_co_shard(plan, by, in, (int)chunks);
+    *out = (sf_co_shard){sf_arena_string(arena, by.at, by.length),
+                         sf_arena_string(arena, in.at, in.length), (int)chunks};
     return true;
 }
 
 bool sf_co_shards_get(const sf_json *value, sf_plan *plan)
 {
-    if (sf_json_kind_of(value) != SF_JSON_ARRAY)
-        return get_one(value, plan);
-    for (size_t i = 0; i < sf_json_count(value); i++)
-        if (!get_one(sf_json_item(value, i), plan))
+    bool is_list = sf_json_kind_of(value) == SF_JSON_ARRAY;
+    size_t count = is_list ? sf_json_count(value) : 1;
+    sf_co_shard *all = SF_ARRAY(&plan->arena, count, sf_co_shard);
+    for (size_t i = 0; i < count; i++)
+        if (!get_one(is_list ? sf_json_item(value, i) : value, &plan->arena, &all[i]))
             return false;
+    sf_plan_co_shard(plan, count, all);
     return true;
 }

@@ -5,7 +5,8 @@
 
 #include "plan/plan.h"
 
-/* Sets these entries in place of those of the plan; they are copied, but for those of one chunk. */
+/* Sets these entries in place of those of the plan; they are copied. An entry of one chunk leaves its scope whole; without an
+ * entry of more there are none. */
 void sf_plan_co_shard(sf_plan *plan, size_t count, const sf_co_shard *said);
 
 /* By node of the top block: whether it is of that co-shard, by its scope. SF_EUSAGE where its pattern matches no op of the

@@ -315,22 +315,25 @@ static sf_status read_chunks(reader *r, sf_co_shard *out)
     return *out->in ? SF_OK : fail_co_shard(r, "a scope");
 }
 
-/* One chunk is none. */
+/* One chunk leaves its scope whole; without an item of more there is none. */
 static sf_status read_co_shard(reader *r, sf_co_shard_spec *out)
 {
     sf_co_shard *all = SF_ARRAY(r->arena, count_items(r->text), sf_co_shard);
-    bool more = true;
+    size_t count = 0;
+    bool more = true, any = false;
     out->is_said = strcmp(r->text, "auto") != 0;
     if (!out->is_said || strcmp(r->text, "none") == 0)
         return SF_OK;
     while (more) {
-        SF_TRY(read_chunks(r, &all[out->count]));
-        out->count += all[out->count].chunks > 1;
+        SF_TRY(read_chunks(r, &all[count]));
+        any = any || all[count].chunks > 1;
+        count++;
         if (*r->at && *r->at != ',')
             return fail_co_shard(r, "@, a comma or the end");
         SF_TRY(end_item(r, &more));
     }
     out->at = all;
+    out->count = any ? count : 0;
     return SF_OK;
 }
 

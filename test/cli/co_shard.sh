@@ -38,6 +38,15 @@ for items in 2@layer_0,4@layer_0 2,4@layer_0; do
 done
 expect 0 pin "$gpt" -r dp -n 2 --co-shard 2@layer_0/attn,4@layer_0
 
+# One chunk leaves its scope whole, and what comes after it does not cut it either.
+expect 0 pin "$gpt" -r dp -n 2 --co-shard 1@layer_0,2@layer_?/attn -o some.json
+expect 0 verify "$gpt" --plan some.json --steps 2
+expect 0 sim some.json -c 1x2xCPU --json
+grep -v '"plan"' out >some.out
+expect 0 pin "$gpt" -r dp -n 2 --co-shard 2@layer_1/attn -o same.json
+expect 0 sim same.json -c 1x2xCPU --json
+grep -v '"plan"' out | cmp -s some.out - || fail "an item of one chunk does not leave its scope whole"
+
 # A plan says what it does, and is the same when it is read.
 expect 0 pin "$gpt" -r dp -n 4 --stages 2 --micro-batches 2 --co-shard 4@layer_0,sequence:2@layer_1 -o plan.json
 says "4, of what megatron splits in layer_0; 2, of what sequence splits in layer_1, one after another in each rank"

@@ -65,6 +65,8 @@ static void test_round_trip(void **state)
         {"recompute", "layers", NULL}, /* a scope */
         {"co_shard", "none", NULL},
         {"co_shard", "1", "none"},
+        {"co_shard", "1@layer_0,sequence:1", "none"},
+        {"co_shard", "1@layer_0,2", NULL},
         {"co_shard", "4", NULL},
         {"co_shard", "megatron:4", "4"},
         {"co_shard", "sequence:2", NULL},
@@ -97,7 +99,7 @@ static void test_values(void **state)
                          .mesh = "data=2",
                          .stages = "@0-1,layer_3@2",
                          .recompute = "layer_0,#5+7",
-                         .co_shard = "4@layer_0,sequence:2,1"};
+                         .co_shard = "4@layer_0,1@layer_1,sequence:2"};
     sf_spec spec;
     assert_int_equal(sf_spec_read(&said, &arena, NULL, &spec), SF_OK);
     assert_int_equal(sf_mesh_size(spec.mesh), 2);
@@ -111,10 +113,11 @@ static void test_values(void **state)
     assert_string_equal(spec.recompute.scopes[0].pattern, "layer_0");
     assert_int_equal(spec.recompute.scopes[1].nops, 2);
     assert_int_equal(spec.recompute.scopes[1].ops[1], 7);
-    assert_int_equal(spec.co_shard.count, 2); /* one chunk is none */
+    assert_int_equal(spec.co_shard.count, 3);
     assert_int_equal(spec.co_shard.at[0].chunks, 4);
     assert_string_equal(spec.co_shard.at[0].in, "layer_0");
-    assert_string_equal(spec.co_shard.at[1].by, "sequence");
+    assert_int_equal(spec.co_shard.at[1].chunks, 1);
+    assert_string_equal(spec.co_shard.at[2].by, "sequence");
     said = (sf_plan_spec){.size = sizeof(sf_plan_spec), .stages = "layer_3,layer_6"};
     assert_int_equal(sf_spec_read(&said, &arena, NULL, &spec), SF_OK);
     assert_int_equal(spec.stages.count, 3);

@@ -167,11 +167,15 @@ static sf_status carry_turns(timing *g, const sf_microbatch_request *request)
 static sf_status cut_factor(timing *g, int index)
 {
     const sf_co_shard *said = &g->said->co_shards[index];
-    sf_microbatched *next = &g->out->sharded[index];
+    sf_microbatched *next;
     sf_microbatch_request request = {
         .recipe = said->by, .in = said->in, .microbatches = said->chunks, .apart = find_apart(g)};
     bool *may;
     SF_TRY(sf_co_shard_nodes(g->step, g->said, index, &g->arena, g->diag, &may));
+    if (said->chunks == 1)
+        return SF_OK;
+    next = &g->out->sharded[g->out->nsharded++];
+    *next = (sf_microbatched){0};
     leave_shared(g, may);
     if (g->time)
         leave_behind(g, may);
@@ -193,11 +197,8 @@ static sf_status cut_factors(timing *g)
         SF_TRY(sf_microbatch_plan(g->step, g->space, said->pipeline ? &g->pipeline.stages : NULL,
                                   said->micro_batches, g->pool, g->diag, &g->time));
     g->out->sharded = sf_alloc((size_t)said->nco_shards * sizeof *g->out->sharded);
-    for (int i = 0; i < said->nco_shards; i++) {
-        g->out->sharded[i] = (sf_microbatched){0};
-        g->out->nsharded = (uint32_t)i + 1;
+    for (int i = 0; i < said->nco_shards; i++)
         SF_TRY(cut_factor(g, i));
-    }
     return SF_OK;
 }
 

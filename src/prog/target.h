@@ -71,6 +71,11 @@ typedef struct sf_target {
      * 0: none is. */
     double transpose_flops, transpose_element;
 
+    /* A library multiplies matrices whose rows or columns lie side by side, and batches of them that are one stride apart. Factors
+     * that lie otherwise are copied before: in place of any but these, and of more calls, each of which takes as long as a copy of so
+     * many bytes; 0: strides do not matter. */
+    double call_bytes;
+
     /* Buffers of the arena are aligned to this, a power of two. */
     int64_t align;
 

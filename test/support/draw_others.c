@@ -1,4 +1,5 @@
 /* Generators of sorts, linear algebra, random bits and control flow. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,13 +68,19 @@ void test_draw_top_k(test_case *c)
     test_finish(c, &s, exact);
 }
 
-/* Lengths that are powers of two and others, over one to three dimensions. */
+/* Lengths that are powers of two and others, over one to three dimensions; some with several factors, and with large ones. */
 void test_draw_fft(test_case *c)
 {
     static const char *const kinds[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
     int64_t kind = test_pick(c, 0, 3), length[3], dims[SF_MAX_RANK];
     int count = (int)test_pick(c, 1, 3), batch = (int)test_pick(c, 0, 2);
+    static const int64_t longer[] = {16, 17, 32, 34, 45, 49, 64, 96, 97, 128, 210, 256};
     test_dims(c, batch + count, dims);
+    if (test_chance(c, 30)) {
+        count = batch = 1;
+        dims[0] = 2;
+        dims[1] = longer[test_pick(c, 0, sizeof longer / sizeof *longer - 1)];
+    }
     for (int i = 0; i < count; i++)
         length[i] = dims[batch + i];
     if (kind == 3) /* half of the last one is given */
@@ -87,11 +94,12 @@ void test_draw_fft(test_case *c)
                    .operands = {test_operand(c, type, test_small)}};
     test_set_text(c, &s, "fft_type", kinds[kind]);
     test_set_ints(c, &s, "fft_length", count, length);
-    /* Sums in double of numbers of some units, in any order, and then rounded. */
+    /* Sums of numbers of some units, in any order, which may be rounded between dimensions and factors of lengths. */
     double points = 1;
     for (int i = 0; i < count; i++)
         points *= (double)length[i];
-    test_finish(c, &s, (test_tolerance){2 * test_epsilon(sf_part_of(dtype)), 1e-13 * points});
+    double epsilon = test_epsilon(sf_part_of(dtype));
+    test_finish(c, &s, (test_tolerance){2 * epsilon, fmax(1e-13, 2 * epsilon) * points});
 }
 
 /* A batch of matrices with elements in [-2, 2] and a large number, exact in every type, on the diagonal. */

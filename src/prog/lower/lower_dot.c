@@ -51,11 +51,13 @@ bool is_transposed(const lowering *l, sf_dtype dtype)
     return l->target->transposes && l->target->transposes(dtype);
 }
 
-static bool has_strides(const sf_view *view, const groups *g)
+/* A stride for each group, and side by side in one of them if the target needs that. */
+static bool has_strides(const lowering *l, const sf_view *view, const groups *g)
 {
-    int64_t stride;
-    return one_stride(view, g->nfree, g->free, &stride) &&
-           one_stride(view, g->sum.count, g->sum.at, &stride);
+    int64_t across, along;
+    return one_stride(view, g->nfree, g->free, &across) &&
+           one_stride(view, g->sum.count, g->sum.at, &along) &&
+           (l->target->call_bytes == 0 || across == 1 || along == 1);
 }
 
 /* Whether the summed dimensions are contiguous. */
@@ -65,19 +67,36 @@ static bool sums_beside(const sf_view *view, const groups *g)
     return one_stride(view, g->sum.count, g->sum.at, &stride) && stride == 1;
 }
 
-/* A copy of the operand that was made for another product, in which the summed dimensions of this
- * one are contiguous, too; or NULL. */
+/* What a product wants of a factor, beside strides of its groups. */
+typedef struct wants {
+    bool sums;    /* contiguous */
+    bool batches; /* one stride apart */
+} wants;
+
+static bool suits(const lowering *l, const sf_view *view, const groups *g, wants w)
+{
+    int64_t stride;
+    return has_strides(l, view, g) && (!w.sums || sums_beside(view, g)) &&
+           (!w.batches || one_stride(view, g->batch.count, g->batch.at, &stride));
+}
+
+/* A copy of the operand that was made for another product, and suits this one, too; or NULL. Where copies are many, none stays from
+ * the forward pass to the backward pass. */
 static const sf_view *transposed_before(const lowering *l, const sf_node *node, int operand,
-                                        const groups *g)
+                                        const groups *g, wants w)
 {
     const sf_view *view = l->values[value_of(l, node->operands[operand])].transposed;
-    return view && sums_beside(view, g) && has_strides(view, g) ? view : NULL;
+    if (!view || !suits(l, view, g, w))
+        return NULL;
+    const sf_inst *made = &l->program->insts[l->made[view->buffer]];
+    return l->target->call_bytes == 0 || made->origin.phase == node->phase ? view : NULL;
 }
 
 /* The operand as a copy in the order batch, free, sum. */
-static sf_view transposed_of(lowering *l, const sf_node *node, int operand, const groups *g)
+static sf_view transposed_of(lowering *l, const sf_node *node, int operand, const groups *g,
+                             wants w)
 {
-    const sf_view *before = transposed_before(l, node, operand, g);
+    const sf_view *before = transposed_before(l, node, operand, g, w);
     if (before)
         return *before;
     int64_t order[SF_MAX_RANK];
@@ -108,8 +127,10 @@ static sf_view transposed_of(lowering *l, const sf_node *node, int operand, cons
 static sf_view matrix_of(lowering *l, const sf_node *node, int operand, const groups *g)
 {
     const sf_view *view = view_of(l, node->operands[operand]);
-    bool stands = has_strides(view, g) && (sums_beside(view, g) || !is_transposed(l, view->dtype));
-    return stands ? *view : transposed_of(l, node, operand, g);
+    bool sums = is_transposed(l, view->dtype), is_library = l->target->call_bytes > 0;
+    if (suits(l, view, g, (wants){.sums = sums}))
+        return *view;
+    return transposed_of(l, node, operand, g, (wants){.sums = sums || !is_library});
 }
 
 static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
@@ -134,15 +155,16 @@ static void turn_one(lowering *l, const sf_node *node, const groups g[2], sf_vie
         flops *= (double)size_of(&in[i], g[i].nfree, g[i].free);
     }
     int64_t counts[] = {sf_view_count(&in[0]), sf_view_count(&in[1])};
+    wants sums = {.sums = true};
     int smaller = counts[0] < counts[1] ? 0 : 1;
     bool saves = flops >= l->target->transpose_flops +
                               (double)counts[smaller] * l->target->transpose_element;
-    int which = transposed_before(l, node, 0, &g[0])   ? 0
-                : transposed_before(l, node, 1, &g[1]) ? 1
-                : saves                                ? smaller
-                                                       : -1;
+    int which = transposed_before(l, node, 0, &g[0], sums)   ? 0
+                : transposed_before(l, node, 1, &g[1], sums) ? 1
+                : saves                                      ? smaller
+                                                             : -1;
     if (which >= 0)
-        in[which] = transposed_of(l, node, which, &g[which]);
+        in[which] = transposed_of(l, node, which, &g[which], sums);
 }
 
 /* The transpose that alone reads the value; or NULL. */
@@ -238,13 +260,66 @@ static void order_sums(lowering *l, const sf_node *node, groups g[2])
         g[i].sum.at = orders[i];
 }
 
+/* The factors as matrices, and the result by rows. */
+static void set_matrices(const groups g[2], const sf_view in[2], sf_dot *dot)
+{
+    dot->nbatch = g[0].batch.count;
+    dot->m = size_of(&in[0], g[0].nfree, g[0].free);
+    dot->n = size_of(&in[1], g[1].nfree, g[1].free);
+    dot->k = size_of(&in[0], g[0].sum.count, g[0].sum.at);
+    one_stride(&in[0], g[0].nfree, g[0].free, &dot->a_row);
+    one_stride(&in[0], g[0].sum.count, g[0].sum.at, &dot->a_column);
+    one_stride(&in[1], g[1].sum.count, g[1].sum.at, &dot->b_row);
+    one_stride(&in[1], g[1].nfree, g[1].free, &dot->b_column);
+    dot->c_row = dot->n;
+    dot->c_column = 1;
+    int64_t stride = dot->m * dot->n;
+    for (int i = dot->nbatch - 1; i >= 0; i--) {
+        dot->batch[i] = in[0].dims[g[0].batch.at[i]];
+        dot->a_batch[i] = in[0].strides[g[0].batch.at[i]];
+        dot->b_batch[i] = in[1].strides[g[1].batch.at[i]];
+        dot->c_batch[i] = stride;
+        stride *= dot->batch[i];
+    }
+}
+
+static double bytes_of(const sf_view *view)
+{
+    return (double)sf_view_count(view) * sf_dtype_get(view->dtype)->bytes;
+}
+
+/* Whether copies of so many bytes take less time than the calls that they save. */
+static bool saves_calls(const lowering *l, const sf_dot *dot, double bytes)
+{
+    int64_t together, calls = 1;
+    int outer = sf_dot_inner_batches(dot, &together);
+    for (int d = 0; d < outer; d++)
+        calls *= dot->batch[d];
+    return bytes < (double)(calls - 1) * l->target->call_bytes;
+}
+
+/* Factors whose batches are not one stride apart are copied where that saves calls. */
+static void join_batches(lowering *l, const sf_node *node, const groups g[2], sf_view in[2],
+                         sf_dot *dot)
+{
+    const wants batches = {.sums = is_transposed(l, in[0].dtype), .batches = true};
+    double bytes = 0;
+    for (int i = 0; i < 2; i++)
+        bytes += suits(l, &in[i], &g[i], batches) ? 0 : bytes_of(&in[i]);
+    if (bytes == 0 || !saves_calls(l, dot, bytes))
+        return;
+    for (int i = 0; i < 2; i++)
+        if (!suits(l, &in[i], &g[i], batches))
+            in[i] = transposed_of(l, node, i, &g[i], batches);
+    set_matrices(g, in, dot);
+}
+
 void lower_dot(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
     sf_op op = op_of(l, node);
     groups g[2] = {group_dims(&op, 0), group_dims(&op, 1)};
     order_sums(l, node, g);
-    groups a = g[0], b = g[1];
     sf_view *in = SF_ARRAY(&p->arena, 2, sf_view);
     for (int i = 0; i < 2; i++)
         in[i] = matrix_of(l, node, i, &g[i]);
@@ -253,32 +328,19 @@ void lower_dot(lowering *l, const sf_node *node)
         in[1].dtype == SF_F32)
         turn_one(l, node, g, in);
     sf_dot *dot = SF_NEW(&p->arena, sf_dot);
-    dot->nbatch = a.batch.count;
-    dot->m = size_of(&in[0], a.nfree, a.free);
-    dot->n = size_of(&in[1], b.nfree, b.free);
-    dot->k = size_of(&in[0], a.sum.count, a.sum.at);
-    one_stride(&in[0], a.nfree, a.free, &dot->a_row);
-    one_stride(&in[0], a.sum.count, a.sum.at, &dot->a_column);
-    one_stride(&in[1], b.sum.count, b.sum.at, &dot->b_row);
-    one_stride(&in[1], b.nfree, b.free, &dot->b_column);
     dot->exact = is_exact;
-    dot->c_row = dot->n;
-    dot->c_column = 1;
-    int64_t stride = dot->m * dot->n;
-    for (int i = dot->nbatch - 1; i >= 0; i--) {
-        dot->batch[i] = in[0].dims[a.batch.at[i]];
-        dot->a_batch[i] = in[0].strides[a.batch.at[i]];
-        dot->b_batch[i] = in[1].strides[b.batch.at[i]];
-        dot->c_batch[i] = stride;
-        stride *= dot->batch[i];
-    }
+    set_matrices(g, in, dot);
+    join_batches(l, node, g, in, dot);
     uint32_t inst = add_inst(l, SF_INST_DOT, node);
     p->insts[inst].in = in;
     p->insts[inst].nin = 2;
     p->insts[inst].dot = dot;
     set_results(l, node, inst);
     sf_view laid;
-    if (lay_transposed(l, node, a.nfree, dot, &laid)) {
+    sf_dot other = *dot;
+    if (lay_transposed(l, node, g[0].nfree, &other, &laid) &&
+        !saves_calls(l, &other, bytes_of(&laid))) {
+        *dot = other;
         laid.buffer = p->insts[inst].out[0].buffer;
         p->insts[inst].out[0] = laid;
         set_view(l, node->result, &laid);

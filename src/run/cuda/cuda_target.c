@@ -75,14 +75,14 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
 /* A GPU does much more arithmetic per load than a CPU, so loops recompute more. Only epilogues of
  * the library follow products: a kernel of ours cannot follow it block by block. A product of 17
  * Gflop in TF32, of whose factors neither has contiguous sums, took 97 us on an H200 and 65
- * otherwise, and to transpose one of 33 MB takes some 20. */
+ * otherwise, and to transpose one of 33 MB takes some 20. A call takes 5 us, in which 8 MB are read and written. */
 #define CUDA_TARGET(may_round, attends_to)                                                         \
     .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_recomputed = 24,               \
     .most_functions = 4, .asked_functions = 4, .few_passes = true, .has_windows = true,            \
     .rounds_as_asked = true, .follows = sf_cuda_follows, .in_flight = 2, .flight_bytes = 16 << 20, \
     .align = 256, .multiplies = multiplies_types, .transposes = transposes, .kernel = find_kernel, \
     .attends = attends_to, .small_bytes = 16 << 20, .scratch = scratch_bytes, .rounds = may_round, \
-    .transpose_flops = 4e9, .transpose_element = 1100,
+    .transpose_flops = 4e9, .transpose_element = 1100, .call_bytes = 8e6,
 
 const sf_target sf_target_cuda = {CUDA_TARGET(false, attends)};
 const sf_target sf_target_cuda_tf32 = {CUDA_TARGET(true, attends)};

@@ -141,8 +141,69 @@ static void test_turns(void **state)
     }
 }
 
+#define BATCHED(left, right, dims, sums, to)                                                       \
+    "func.func public @main(%x: tensor<" left "xf32>, %y: tensor<" right "xf32>) -> tensor<" to    \
+    "xf32> {\n%p = stablehlo.dot_general %x, %y, batching_dims = " dims                            \
+    ", contracting_dims = " sums " : (tensor<" left "xf32>, tensor<" right "xf32>) -> tensor<" to  \
+    "xf32>\nreturn %p : tensor<" to "xf32>\n}\n"
+
+/* A library takes batches one stride apart in a call. */
+static const struct {
+    const char *name, *text;
+    double call_bytes;
+    size_t copies;
+    int64_t calls;
+} joins[] = {
+    {"heads beside rows", BATCHED("3x4x2x8", "3x5x2x8", "[0, 2] x [0, 2]", "[3] x [3]", "3x2x4x5"),
+     1e6, 2, 1},
+    {"calls that take less than copies",
+     BATCHED("3x4x2x8", "3x5x2x8", "[0, 2] x [0, 2]", "[3] x [3]", "3x2x4x5"), 8, 0, 3},
+    {"one of them lies so",
+     BATCHED("3x2x4x8", "3x5x2x8", "[0, 1] x [0, 2]", "[3] x [3]", "3x2x4x5"), 1e6, 1, 1},
+    {"strides do not matter",
+     BATCHED("3x4x2x8", "3x5x2x8", "[0, 2] x [0, 2]", "[3] x [3]", "3x2x4x5"), 0, 0, 3},
+    {"batches side by side", BATCHED("4x6x3", "5x6x3", "[2] x [2]", "[1] x [1]", "3x4x5"), 1, 2, 1},
+    {"batches side by side, strides do not matter",
+     BATCHED("4x6x3", "5x6x3", "[2] x [2]", "[1] x [1]", "3x4x5"), 0, 0, 1},
+    {"rows side by side", BATCHED("3x6x4", "3x5x6", "[0] x [0]", "[1] x [2]", "3x4x5"), 1e6, 0, 1},
+    {"a result that is turned would take more calls",
+     "func.func public @main(%x: tensor<3x2x4x5xf32>, %y: tensor<3x2x5x8xf32>) -> "
+     "tensor<3x4x2x8xf32> {\n"
+     "%p = stablehlo.dot_general %x, %y, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x "
+     "[2] : (tensor<3x2x4x5xf32>, tensor<3x2x5x8xf32>) -> tensor<3x2x4x8xf32>\n"
+     "%t = stablehlo.transpose %p, dims = [0, 2, 1, 3] : (tensor<3x2x4x8xf32>) -> "
+     "tensor<3x4x2x8xf32>\nreturn %t : tensor<3x4x2x8xf32>\n}\n",
+     1e6, 1, 1},
+};
+
+static void test_joins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof joins / sizeof *joins; i++) {
+        sf_target target = sf_target_cpu;
+        target.call_bytes = joins[i].call_bytes;
+        sf_program *program = test_lower_text(joins[i].text, &target);
+        size_t dots = 0;
+        int64_t calls = 1, together;
+        for (size_t j = 0; j < program->ninsts; j++) {
+            const sf_dot *dot = program->insts[j].dot;
+            if (program->insts[j].kind != SF_INST_DOT)
+                continue;
+            dots++;
+            for (int d = 0; d < sf_dot_inner_batches(dot, &together); d++)
+                calls *= dot->batch[d];
+        }
+        if (program->ninsts - dots != joins[i].copies || calls != joins[i].calls)
+            fail_msg("%s: %d copies, %d calls", joins[i].name, (int)(program->ninsts - dots),
+                     (int)calls);
+        sf_program_free(program);
+        test_as_oracle(joins[i].text, &target, joins[i].name);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_turns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_joins)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

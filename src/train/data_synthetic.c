@@ -10,28 +10,40 @@ struct synthetic {
     int64_t below;
 };
 
+/* Elements, or parts of them, of which the first has that number in the batch. */
+static void fill_tensor(const struct synthetic *self, const sf_draw *draw, uint64_t first,
+                        int64_t count, const sf_tensor *to)
+{
+    enum { CHUNK = 1024 };
+    sf_dtype dtype = sf_part_of(to->type->dtype);
+    double values[CHUNK];
+    for (int64_t at = 0; at < count; at += CHUNK) {
+        int64_t some = count - at < CHUNK ? count - at : CHUNK;
+        if (sf_is_float(dtype)) {
+            sf_draw_normals(draw, first + (uint64_t)at, some, 0, values);
+            sf_store_f64s(dtype, to->data, at, some, values);
+            continue;
+        }
+        for (int64_t k = at; k < at + some; k++)
+            sf_store_i64(
+                dtype, to->data, k,
+                (int64_t)(sf_draw_bits(draw, first + (uint64_t)k) % (uint64_t)self->below));
+    }
+}
+
 static sf_status fill_synthetic(sf_data *data, int64_t number, const sf_tensor *arguments,
                                 sf_diag *diag)
 {
     (void)diag;
-    const struct synthetic *self = data->self;
     sf_draw draw = sf_draw_of(data->options.seed, SF_DRAW_BATCH, (uint64_t)number);
     uint64_t next = 0;
     for (uint32_t i = 0; i < data->graph->top->narguments; i++) {
         const sf_tensor *to = &arguments[i];
+        int64_t count = to->type->count * sf_parts_of(to->type->dtype);
         if (!data->wanted[i])
             continue;
-        sf_dtype dtype = sf_part_of(to->type->dtype);
-        int64_t count = to->type->count * sf_parts_of(to->type->dtype);
-        for (int64_t k = 0; k < count; k++, next++) {
-            double x;
-            if (sf_is_float(dtype)) {
-                sf_draw_normals(&draw, next, 1, 0, &x);
-                sf_store_f64(dtype, to->data, k, x);
-            } else
-                sf_store_i64(dtype, to->data, k,
-                             (int64_t)(sf_draw_bits(&draw, next) % (uint64_t)self->below));
-        }
+        fill_tensor(data->self, &draw, next, count, to);
+        next += (uint64_t)count;
     }
     return SF_OK;
 }

@@ -35,9 +35,18 @@ int64_t sf_write_scratch(sf_writer *w, int64_t bytes)
 typedef struct sought {
     const char *body;
     uint32_t ntable;
+    int bound;
     size_t nparams;
     const sf_param *params;
 } sought;
+
+/* A compiler that is not told of more threads than these may give each more registers than a multiprocessor has for all. */
+enum { SURELY_RUN = 256 };
+
+static int bound_of(int threads)
+{
+    return threads > SURELY_RUN ? threads : 0;
+}
 
 static bool is_number(const sf_param *param)
 {
@@ -48,7 +57,7 @@ static bool is_sought_kernel(const void *item, const void *key)
 {
     const sf_kernel *kernel = item;
     const sought *s = key;
-    if (kernel->nparams != s->nparams || kernel->ntable != s->ntable ||
+    if (kernel->nparams != s->nparams || kernel->ntable != s->ntable || kernel->bound != s->bound ||
         strcmp(kernel->body, s->body) != 0)
         return false;
     for (size_t i = 0; i < s->nparams; i++)
@@ -60,8 +69,8 @@ static bool is_sought_kernel(const void *item, const void *key)
 static void put_name(sf_buf *text, const sf_writer *w, int threads, const char *name)
 {
     sf_buf_puts(text, "KERNEL ");
-    if (w->together > 0)
-        sf_buf_printf(text, "BOUNDS(%d, %d) ", threads, w->together);
+    if (w->together > 0 || bound_of(threads) > 0)
+        sf_buf_printf(text, "BOUNDS(%d, %d) ", threads, w->together > 0 ? w->together : 1);
     sf_buf_printf(text, "%s(", name);
 }
 
@@ -103,6 +112,7 @@ static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, int threads, uin
                           .text = sf_arena_string(&m->arena, text.text, text.length),
                           .body = sf_arena_string(&m->arena, w->body.text, w->body.length),
                           .ntable = w->ntable,
+                          .bound = bound_of(threads),
                           .nparams = (uint32_t)w->nparams,
                           .is_number = numbers,
                           .shared = w->shared};
@@ -117,7 +127,8 @@ static const sf_kernel *find_kernel(sf_writer *w, int threads)
     uint64_t hash = sf_hash_bytes(w->nparams + w->ntable, w->body.text, w->body.length);
     for (size_t i = 0; i < w->nparams; i++)
         hash = sf_hash_mix(hash, is_number(&w->params[i]));
-    sought key = {w->body.text, w->ntable, w->nparams, w->params};
+    hash = sf_hash_mix(hash, (uint64_t)bound_of(threads));
+    sought key = {w->body.text, w->ntable, bound_of(threads), w->nparams, w->params};
     sf_intern_slot *slot = sf_intern_find(&m->names, &m->arena, hash, is_sought_kernel, &key);
     if (!slot->item)
         slot->item = new_kernel(m, w, threads, hash);

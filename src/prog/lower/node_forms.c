@@ -11,7 +11,13 @@
  * And products whose factors differ in type become those of one type, for which targets have kernels: the type that the
  * text's algorithm asks for, on targets that round so, else the wider one.
  *
- *     dot(x, y)                                  convert(dot(convert(x), convert(y))) */
+ *     dot(x, y)                                  convert(dot(convert(x), convert(y)))
+ *
+ * A product of which each element is a number by itself, with nothing left of either factor but batches, or a product of two
+ * numbers, is no matrix: where passes count, it is arithmetic like any other.
+ *
+ *     dot(x, y), of batches alone                sum(x * y)
+ *     dot(x, y), with nothing to sum             broadcast(x) * broadcast(y) */
 #include "ir/clone.h"
 #include "op/carry.h"
 #include "op/indexing.h"
@@ -26,7 +32,7 @@ typedef struct forming {
     sf_regraph *out;
 } forming;
 
-enum { MOST_MADE = 8, MOST_CONVERTS = 4 }; /* nodes in the place of one; converts that are moved */
+enum { MOST_MADE = 12, MOST_CONVERTS = 4 }; /* nodes in the place of one; converts that are moved */
 
 /* The convert that can be moved after the gather: from a narrower type, and the gather takes a part
  * of it. */
@@ -243,6 +249,108 @@ static void add_product(forming *f, const sf_node *node, const factors *to)
     f->out->values[node->result] = add_convert(f, node, product, type->dtype);
 }
 
+/* Dimensions of factors in the order batch, free, sum. */
+typedef struct factor_order {
+    int64_t at[SF_MAX_RANK];
+    int nbatch, nfree, nsum;
+    int64_t free, sum; /* elements */
+} factor_order;
+
+static factor_order order_of(const sf_graph *graph, const sf_node *node, int operand)
+{
+    const sf_type *type = sf_type_of(graph, node->operands[operand]);
+    const sf_attr *batch = node->attrs[SF_DOT_LHS_BATCH + operand],
+                  *sum = node->attrs[SF_DOT_LHS_CONTRACTING + operand];
+    factor_order o = {.free = 1, .sum = 1};
+    uint64_t taken = 0;
+    o.nbatch = batch ? batch->count : 0;
+    o.nsum = sum ? sum->count : 0;
+    for (int i = 0; i < o.nbatch; i++)
+        taken |= UINT64_C(1) << (o.at[i] = batch->ints[i]);
+    for (int i = 0; i < o.nsum; i++)
+        taken |= UINT64_C(1) << (o.at[type->rank - o.nsum + i] = sum->ints[i]);
+    for (int d = 0; d < type->rank; d++) {
+        if (taken >> d & 1)
+            continue;
+        o.at[o.nbatch + o.nfree++] = d;
+        o.free *= type->dims[d];
+    }
+    for (int i = 0; i < o.nsum; i++)
+        o.sum *= type->dims[sum->ints[i]];
+    return o;
+}
+
+/* Whether the product is no matrix, but of more than one element; `o` is by factor. */
+static bool is_arithmetic(const forming *f, const sf_node *node, factor_order o[2])
+{
+    if (!f->target->few_passes || !sf_is(node, SF_OP_DOT_GENERAL))
+        return false;
+    const sf_type *type = sf_type_of(f->graph, node->result);
+    bool floats = sf_is_float(type->dtype);
+    for (int i = 0; i < 2; i++) {
+        o[i] = order_of(f->graph, node, i);
+        floats = floats && sf_is_float(sf_type_of(f->graph, node->operands[i])->dtype);
+    }
+    bool sums = o[0].free == 1 && o[1].free == 1 && o[0].sum > 0;
+    return floats && type->count > 1 && (sums || o[0].sum == 1) &&
+           type->rank + o[0].nsum <= SF_MAX_RANK;
+}
+
+/* The factor with the dimensions of the result, and those that are summed after them. */
+static sf_value spread_factor(forming *f, const sf_node *node, int operand, const factor_order *o,
+                              int nfree_before, const sf_type *to)
+{
+    sf_pool *pool = f->out->graph->pool;
+    const sf_type *type = sf_type_of(f->graph, node->operands[operand]);
+    int64_t along[SF_MAX_RANK], dims[SF_MAX_RANK];
+    for (int i = 0; i < type->rank; i++) {
+        dims[i] = type->dims[o->at[i]];
+        along[i] = i < o->nbatch              ? i
+                   : i < o->nbatch + o->nfree ? i + nfree_before
+                                              : to->rank - type->rank + i;
+    }
+    const sf_attr *order = sf_attr_ints(pool, type->rank, o->at),
+                  *places = sf_attr_ints(pool, type->rank, along);
+    sf_value value =
+        sf_regraph_add(f->out, node, SF_OP_TRANSPOSE, 1, &f->out->values[node->operands[operand]],
+                       &order, sf_type_get(pool, type->dtype, type->rank, dims));
+    value = add_convert(f, node, value, to->dtype);
+    return sf_regraph_add(f->out, node, SF_OP_BROADCAST_IN_DIM, 1, &value, &places, to);
+}
+
+static void add_arithmetic(forming *f, const sf_node *node, const factor_order o[2])
+{
+    sf_pool *pool = f->out->graph->pool;
+    const sf_type *type = sf_type_of(f->graph, node->result),
+                  *first = sf_type_of(f->graph, node->operands[0]);
+    int64_t dims[SF_MAX_RANK], summed[SF_MAX_RANK];
+    for (int d = 0; d < type->rank; d++)
+        dims[d] = type->dims[d];
+    for (int i = 0; i < o[0].nsum; i++) {
+        summed[i] = type->rank + i;
+        dims[summed[i]] = first->dims[o[0].at[first->rank - o[0].nsum + i]];
+    }
+    sf_dtype dtype = type->dtype;
+    for (int i = 0; i < 2; i++)
+        dtype = wider_float(dtype, sf_type_of(f->graph, node->operands[i])->dtype);
+    const sf_type *wide = sf_type_get(pool, dtype, type->rank + o[0].nsum, dims),
+                  *sum = sf_type_get(pool, dtype, type->rank, type->dims);
+    const sf_value spread[2] = {spread_factor(f, node, 0, &o[0], 0, wide),
+                                spread_factor(f, node, 1, &o[1], o[0].nfree, wide)};
+    sf_value value = sf_regraph_add(f->out, node, SF_OP_MULTIPLY, 2, spread, NULL, wide);
+    if (o[0].nsum > 0) {
+        const sf_type *scalar = sf_type_scalar(pool, dtype);
+        const double zero = 0; /* its bytes are those of zero in any type */
+        const sf_attr *none = sf_attr_dense(pool, scalar, true, &zero),
+                      *attrs[2] = {[SF_REDUCE_DIMENSIONS] = sf_attr_ints(pool, o[0].nsum, summed),
+                                   [SF_REDUCE_BODY] = sf_attr_int(pool, SF_MONOID_ADD)};
+        const sf_value in[2] = {
+            value, sf_regraph_add(f->out, node, SF_OP_CONSTANT, 0, NULL, &none, scalar)};
+        value = sf_regraph_add(f->out, node, SF_OP_REDUCE, 2, in, attrs, sum);
+    }
+    f->out->values[node->result] = add_convert(f, node, value, type->dtype);
+}
+
 /* Adds another form of the node, where it has one. */
 static bool add_form(void *context, const sf_node *node, sf_block *to)
 {
@@ -250,6 +358,7 @@ static bool add_form(void *context, const sf_node *node, sf_block *to)
     const sf_node *convert = convert_before(f->graph, node);
     sunk s;
     factors product;
+    factor_order orders[2];
     (void)to;
     if (convert)
         add_gather(f, node, convert);
@@ -257,6 +366,8 @@ static bool add_form(void *context, const sf_node *node, sf_block *to)
         add_scatter(f, node);
     else if (find_sunk(f->graph, node, &s))
         add_sunk(f, node, &s);
+    else if (is_arithmetic(f, node, orders))
+        add_arithmetic(f, node, orders);
     else if (find_factors(f, node, &product))
         add_product(f, node, &product);
     else
@@ -270,10 +381,12 @@ static size_t count_forms(const forming *f, const sf_block *block)
     size_t count = 0;
     sunk s;
     factors product;
+    factor_order orders[2];
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = graph->nodes[block->nodes[i]];
         count += convert_before(graph, node) != NULL || is_picking_scatter(graph, node) ||
-                 find_sunk(graph, node, &s) || find_factors(f, node, &product);
+                 find_sunk(graph, node, &s) || is_arithmetic(f, node, orders) ||
+                 find_factors(f, node, &product);
         for (uint32_t r = 0; node->def->control != SF_CONTROL_NONE && r < node->nregions; r++)
             count += count_forms(f, node->regions[r]);
     }

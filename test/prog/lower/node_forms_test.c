@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "run/cpu/cpu_target.h"
 #include "sheaf/sheaf.h"
 #include "support/programs.h"
 #include "support/run.h"
@@ -209,9 +210,70 @@ static void test_entropy(void **state)
     sf_diag_free(diag);
 }
 
+#define PRODUCT(left, right, dims, to)                                                             \
+    "func.func public @main(%x: tensor<" left ">, %y: tensor<" right ">) -> tensor<" to "> {\n"    \
+    "%p = stablehlo.dot_general %x, %y, " dims " : (tensor<" left ">, tensor<" right               \
+    ">) -> tensor<" to ">\nreturn %p : tensor<" to ">\n}\n"
+
+/* Products of single numbers are arithmetic where passes count. */
+static void test_arithmetic(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+        bool few_passes;
+        int dots;
+    } cases[] = {
+        {"batches alone",
+         PRODUCT("4x3x5xf32", "5x4x3xf32",
+                 "batching_dims = [0, 1] x [1, 2], contracting_dims = [2] x [0]", "4x3xf32"),
+         true, 0},
+        {"batches alone, where passes do not count",
+         PRODUCT("4x3x5xf32", "5x4x3xf32",
+                 "batching_dims = [0, 1] x [1, 2], contracting_dims = [2] x [0]", "4x3xf32"),
+         false, 1},
+        {"two sums, and a dimension of 1",
+         PRODUCT("2x4x1x3xf32", "3x2x4xf32",
+                 "batching_dims = [1] x [2], contracting_dims = [0, 3] x [1, 0]", "4x1xf32"),
+         true, 0},
+        {"doubles",
+         PRODUCT("4x6xf64", "4x6xf64", "batching_dims = [0] x [0], contracting_dims = [1] x [1]",
+                 "4xf64"),
+         true, 0},
+        {"narrow ones, summed in f32",
+         PRODUCT("4x6xbf16", "4x6xbf16", "batching_dims = [0] x [0], contracting_dims = [1] x [1]",
+                 "4xbf16"),
+         true, 0},
+        {"nothing to sum",
+         PRODUCT("3x4x1xf32", "3x1x5xf32",
+                 "batching_dims = [0] x [0], contracting_dims = [2] x [1]", "3x4x5xf32"),
+         true, 0},
+        {"no dimension that is summed",
+         PRODUCT("4xf32", "5xf32", "contracting_dims = [] x []", "4x5xf32"), true, 0},
+        {"a matrix",
+         PRODUCT("3x4x2xf32", "3x2x5xf32",
+                 "batching_dims = [0] x [0], contracting_dims = [2] x [1]", "3x4x5xf32"),
+         true, 1},
+        {"one number", PRODUCT("6xf32", "6xf32", "contracting_dims = [0] x [0]", "f32"), true, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_target target = sf_target_cpu;
+        target.few_passes = cases[i].few_passes;
+        sf_program *p = test_lower_text(cases[i].text, &target);
+        int dots = 0;
+        for (size_t n = 0; n < p->ninsts; n++)
+            dots += p->insts[n].kind == SF_INST_DOT;
+        if (dots + count_calls(p, "dot_general") != cases[i].dots)
+            fail_msg("%s: %d products", cases[i].name, dots);
+        sf_program_free(p);
+        test_as_oracle(cases[i].text, &target, cases[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_numbers),
-                                       cmocka_unit_test(test_entropy)};
+                                       cmocka_unit_test(test_entropy),
+                                       cmocka_unit_test(test_arithmetic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ void test_draw_fft(test_case *c)
     for (int i = 0; i < count; i++)
         points *= (double)length[i];
     double epsilon = test_epsilon(sf_part_of(dtype));
-    test_finish(c, &s, (test_tolerance){2 * epsilon, fmax(1e-13, 2 * epsilon) * points});
+    test_finish(c, &s, (test_tolerance){2 * epsilon, fmax(1e-13, 4 * epsilon) * points});
 }
 
 /* A batch of matrices with elements in [-2, 2] and a large number, exact in every type, on the diagonal. */

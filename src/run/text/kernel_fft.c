@@ -19,6 +19,7 @@ typedef struct fourier {
     int rank;
     const int64_t *length;
     const char *complex; /* the type between stages */
+    bool is_narrow;      /* of two f32 */
 } fourier;
 
 /* A transform of `radix` elements, at the end of which those of `done * radix` are transformed. The last dimension of real
@@ -60,44 +61,62 @@ static int add_stages(const fourier *f, const sf_op *op, int dim, stage *out)
 
 /* In registers ------------------------------------------------------------------------------------ */
 
-static void put_turned(sf_calling *c, const char *to, const char *from, double angle)
+/* The words of numbers in registers: numbers of f32 are not made wider. */
+typedef struct words {
+    const char *type, *of, *add, *subtract, *multiply;
+} words;
+
+static words words_of(const fourier *f)
 {
-    SF_PUT(c, "%s = z_multiply(%s, cplx_of(%.17g, %.17g));\n", to, from, cos(angle), sin(angle));
+    static const words wide = {"cplx", "cplx_of", "z_add", "z_subtract", "z_multiply"},
+                       narrow = {"raw_c64", "c_of", "c_add", "c_subtract", "c_multiply"};
+    return f->is_narrow ? narrow : wide;
 }
 
 /* x0, x1, ... of an odd number become y0, y1, ... */
-static void put_direct(sf_calling *c, int64_t radix, double sign)
+static void put_direct(sf_calling *c, const words *w, int64_t radix, double sign)
 {
     for (int64_t k = 0; k < radix; k++) {
-        SF_PUT(c, "cplx y%" PRId64 " = x0;\n", k);
+        SF_PUT(c, "%s y%" PRId64 " = x0;\n", w->type, k);
         for (int64_t j = 1; j < radix; j++) {
             double angle = sign * TURN * (double)(j * k % radix) / (double)radix;
-            SF_PUT(c,
-                   "y%" PRId64 " = z_add(y%" PRId64 ", z_multiply(x%" PRId64
-                   ", cplx_of(%.17g, %.17g)));\n",
-                   k, k, j, cos(angle), sin(angle));
+            SF_PUT(c, "y%" PRId64 " = %s(y%" PRId64 ", %s(x%" PRId64 ", %s(%.17g, %.17g)));\n", k,
+                   w->add, k, w->multiply, j, w->of, cos(angle), sin(angle));
         }
     }
 }
 
+/* A quarter of a turn is no product. */
+static void put_turned(sf_calling *c, const words *w, int64_t which, int64_t k, int64_t radix,
+                       double sign)
+{
+    double angle = sign * TURN * (double)k / (double)radix;
+    if (4 * k == radix)
+        SF_PUT(c, "x%" PRId64 " = %s(%sx%" PRId64 ".im, %sx%" PRId64 ".re);\n", which, w->of,
+               sign > 0 ? "-" : "", which, sign > 0 ? "" : "-", which);
+    else
+        SF_PUT(c, "x%" PRId64 " = %s(x%" PRId64 ", %s(%.17g, %.17g));\n", which, w->multiply, which,
+               w->of, cos(angle), sin(angle));
+}
+
 /* x at first, first + step, ...: of a power of two. Halves are transformed and joined; the result is where `at` says. */
-static void put_halves(sf_calling *c, int64_t radix, int64_t first, int64_t step, double sign,
-                       int64_t *at)
+static void put_halves(sf_calling *c, const words *w, int64_t radix, int64_t first, int64_t step,
+                       double sign, int64_t *at)
 {
     int64_t even[MOST_RADIX], odd[MOST_RADIX], half = radix / 2;
     if (radix == 1) {
         at[0] = first;
         return;
     }
-    put_halves(c, half, first, 2 * step, sign, even);
-    put_halves(c, half, first + step, 2 * step, sign, odd);
+    put_halves(c, w, half, first, 2 * step, sign, even);
+    put_halves(c, w, half, first + step, 2 * step, sign, odd);
     for (int64_t k = 0; k < half; k++) {
-        char other[16];
-        snprintf(other, sizeof other, "x%" PRId64, odd[k]);
         if (k > 0)
-            put_turned(c, other, other, sign * TURN * (double)k / (double)radix);
-        SF_PUT(c, "t = x%" PRId64 "; x%" PRId64 " = z_add(t, %s); %s = z_subtract(t, %s);\n",
-               even[k], even[k], other, other, other);
+            put_turned(c, w, odd[k], k, radix, sign);
+        SF_PUT(c,
+               "t = x%" PRId64 "; x%" PRId64 " = %s(t, x%" PRId64 "); x%" PRId64
+               " = %s(t, x%" PRId64 ");\n",
+               even[k], even[k], w->add, odd[k], odd[k], w->subtract, odd[k]);
         at[k] = even[k];
         at[k + half] = odd[k];
     }
@@ -106,8 +125,8 @@ static void put_halves(sf_calling *c, int64_t radix, int64_t first, int64_t step
 /* Stages ------------------------------------------------------------------------------------------ */
 
 /* The element with that number in the dimension, from memory. */
-static void put_load(sf_calling *c, const fourier *f, const stage *s, bool first, const char *to,
-                     const char *number)
+static void put_load(sf_calling *c, const fourier *f, const stage *s, bool first, bool is_narrow,
+                     const char *to, const char *number)
 {
     bool is_minor = s->dim == f->rank - 1, mirrors = f->real_out && is_minor && s->done == 1;
     int64_t n = f->length[s->dim];
@@ -117,14 +136,18 @@ static void put_load(sf_calling *c, const fourier *f, const stage *s, bool first
         SF_PUT(c,
                "mirrored = place >= %" PRId64 "; place = mirrored ? %" PRId64 " - place : place;\n",
                s->from, n);
-    SF_PUT(c, "%s = %sWLOAD(%s, p0, source + place * inner)%s;\n", to,
-           first && f->real_in ? "cplx_of(" : "", type, first && f->real_in ? ", 0)" : "");
+    bool real = first && f->real_in;
+    SF_PUT(c, "%s = %s%s%s, p0, source + place * inner)%s;\n", to,
+           !real       ? ""
+           : is_narrow ? "c_of("
+                       : "cplx_of(",
+           is_narrow ? "AT(const raw_" : "WLOAD(", type, real ? ", 0)" : "");
     if (mirrors)
         SF_PUT(c, "if (mirrored) %s.im = -%s.im;\n", to, to);
 }
 
-static void put_store(sf_calling *c, const fourier *f, const stage *s, bool last, const char *from,
-                      const char *number)
+static void put_store(sf_calling *c, const fourier *f, const stage *s, bool last, bool is_narrow,
+                      const char *from, const char *number)
 {
     int64_t n = f->length[s->dim];
     bool real = last && f->real_out;
@@ -132,10 +155,15 @@ static void put_store(sf_calling *c, const fourier *f, const stage *s, bool last
     SF_PUT(c, "place = %s;\n", number);
     if (s->to < n)
         SF_PUT(c, "if (place < %" PRId64 ") ", s->to);
+    SF_PUT(c, "{ ");
     if (f->inverse && s->is_last)
-        SF_PUT(c, "{ %s.re /= %" PRId64 "; %s.im /= %" PRId64 "; ", from, n, from, n);
-    SF_PUT(c, "WSTORE(%s, p1, result + place * inner, %s%s);%s\n", type, from, real ? ".re" : "",
-           f->inverse && s->is_last ? " }" : "");
+        SF_PUT(c, "%s.re *= %.17g; %s.im *= %.17g; ", from, 1 / (double)n, from, 1 / (double)n);
+    if (is_narrow)
+        SF_PUT(c, "AT(raw_%s, p1, result + place * inner) = %s%s; }\n", type, from,
+               real ? ".re" : "");
+    else
+        SF_PUT(c, "WSTORE(%s, p1, result + place * inner, %s%s); }\n", type, from,
+               real ? ".re" : "");
 }
 
 /* Declares `k`, the place within what is transformed, `number`, the first element of `count` in its line, and where lines begin. */
@@ -158,14 +186,15 @@ static void write_registers(sf_calling *c, const fourier *f, const stage *s, int
 {
     int64_t n = f->length[s->dim], r = s->radix, at[MOST_RADIX], size = s->done * r;
     double sign = f->inverse ? 1 : -1;
+    const words w = words_of(f);
     char name[32], number[96];
     sf_call_begin(c, lines * (n / r) * inner);
     put_place(c, s, n / r, inner, "at");
     for (int64_t q = 0; q < r; q++) {
-        SF_PUT(c, "cplx x%" PRId64 ";\n", q);
+        SF_PUT(c, "%s x%" PRId64 ";\n", w.type, q);
         snprintf(name, sizeof name, "x%" PRId64, q);
         snprintf(number, sizeof number, "number + (%s)%" PRId64, c->index, q * (n / r));
-        put_load(c, f, s, first, name, number);
+        put_load(c, f, s, first, f->is_narrow, name, number);
     }
     if (s->done > 1) {
         SF_PUT(c,
@@ -173,21 +202,22 @@ static void write_registers(sf_calling *c, const fourier *f, const stage *s, int
                "turn;\n",
                sign * TURN / (double)size);
         for (int64_t q = 1; q < r; q++)
-            SF_PUT(c, "%sx%" PRId64 " = z_multiply(x%" PRId64 ", power);\n",
-                   q > 1 ? "power = z_multiply(power, turn);\n" : "", q, q);
+            SF_PUT(c, "%sx%" PRId64 " = %s(x%" PRId64 ", %s(power));\n",
+                   q > 1 ? "power = z_multiply(power, turn);\n" : "", q, w.multiply, q,
+                   f->is_narrow ? "wput_c64" : "");
     }
     bool is_even = (r & (r - 1)) == 0;
     if (is_even) {
-        SF_PUT(c, "cplx t; (void)t;\n");
-        put_halves(c, r, 0, 1, sign, at);
+        SF_PUT(c, "%s t; (void)t;\n", w.type);
+        put_halves(c, &w, r, 0, 1, sign, at);
     } else {
-        put_direct(c, r, sign);
+        put_direct(c, &w, r, sign);
     }
     for (int64_t q = 0; q < r; q++) {
         snprintf(name, sizeof name, "%s%" PRId64, is_even ? "x" : "y", is_even ? at[q] : q);
         snprintf(number, sizeof number, "(number - k) * (%s)%" PRId64 " + k + (%s)%" PRId64,
                  c->index, r, c->index, q * s->done);
-        put_store(c, f, s, last, name, number);
+        put_store(c, f, s, last, f->is_narrow, name, number);
     }
     sf_call_end(c, lines * (n / r) * inner);
 }
@@ -211,14 +241,14 @@ static void write_sums(sf_calling *c, const fourier *f, const stage *s, int64_t 
            ", turn = 0;\nfor (s64 j = 0; j < %" PRId64 "; j++) {\n",
            s->done, r);
     snprintf(number, sizeof number, "number + j * %" PRId64, n / r);
-    put_load(c, f, s, first, "x", number);
+    put_load(c, f, s, first, false, "x", number);
     SF_PUT(c,
            "f64 angle = %.17g * ((f64)turn / %" PRId64
            ".0);\nsum = z_add(sum, z_multiply(x, cplx_of(cos(angle), sin(angle))));\nturn = (turn "
            "+ step) %% %" PRId64 ";\n}\n",
            (f->inverse ? 1 : -1) * TURN, size, size);
     snprintf(number, sizeof number, "(number - k) * %" PRId64 " + k + q * %" PRId64, r, s->done);
-    put_store(c, f, s, last, "sum", number);
+    put_store(c, f, s, last, false, "sum", number);
     sf_call_end(c, lines * n * inner);
 }
 
@@ -267,6 +297,7 @@ bool sf_call_fft(sf_calling *c)
     stage stages[SF_MAX_RANK * MOST_STAGES];
     sf_dtype complex = f.real_in ? op->out[0]->dtype : op->in[0]->dtype;
     f.complex = sf_type_name(complex);
+    f.is_narrow = complex == SF_C64;
     int count = 0;
     int64_t points = count_lines(&f, op, 0), rooms[2];
     if (op->in[0]->count == 0 && op->out[0]->count > 0)

@@ -297,6 +297,31 @@ DEVICE cplx z_multiply(cplx x, cplx y)
 
 #define z_square(x) z_multiply(x, x)
 
+/* The same with narrow parts: those of fft. */
+
+DEVICE raw_c64 c_of(f32 re, f32 im)
+{
+    raw_c64 z;
+    z.re = re;
+    z.im = im;
+    return z;
+}
+
+DEVICE raw_c64 c_add(raw_c64 x, raw_c64 y)
+{
+    return c_of(x.re + y.re, x.im + y.im);
+}
+
+DEVICE raw_c64 c_subtract(raw_c64 x, raw_c64 y)
+{
+    return c_of(x.re - y.re, x.im - y.im);
+}
+
+DEVICE raw_c64 c_multiply(raw_c64 x, raw_c64 y)
+{
+    return c_of(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+}
+
 /* Infinite parts are one, others zero: the direction of an infinite number. */
 DEVICE cplx z_direction(cplx x)
 {

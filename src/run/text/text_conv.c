@@ -290,6 +290,32 @@ static bool is_multiplied(sf_dtype dtype)
     return dtype == SF_F32 || dtype == SF_F64 || dtype == SF_F16 || dtype == SF_BF16;
 }
 
+/* Places of a line that are a dilation apart are a column of an image of so many columns: windows in these are not dilated, which a
+ * library is faster with. */
+static void fold_line(sf_convolve *c)
+{
+    int64_t apart = c->dilation[0], *x = c->images[SF_IMAGE_X].sizes,
+            *w = c->images[SF_IMAGE_W].sizes, *y = c->images[SF_IMAGE_Y].sizes;
+    if (c->spatial != 1 || apart == 1 || c->stride[0] != 1 || c->pad[0] % apart != 0 ||
+        x[0] % apart != 0 || y[0] % apart != 0)
+        return;
+    c->spatial = 2;
+    x[0] /= apart;
+    y[0] /= apart;
+    x[1] = y[1] = apart;
+    w[1] = 1;
+    c->pad[0] /= apart;
+    c->pad[1] = 0;
+    c->stride[1] = c->dilation[0] = c->dilation[1] = 1;
+}
+
+static bool find_kind(const sf_conv *g, int64_t window, int64_t result, bool apart, sf_convolve *c)
+{
+    if (window > result)
+        return apart ? as_transposed_filter(g, c) : as_filter(g, c);
+    return apart ? as_data(g, c) : as_forward(g, c);
+}
+
 bool sf_convolve_of(const sf_conv *g, sf_convolve *c)
 {
     int64_t window = 1, result = 1;
@@ -309,9 +335,10 @@ bool sf_convolve_of(const sf_conv *g, sf_convolve *c)
     c->is_product = as_product(g, &c->dot) || as_filter_product(g, &c->dot);
     if (c->is_product)
         return true;
-    if (window > result)
-        return apart ? as_transposed_filter(g, c) : as_filter(g, c);
-    return apart ? as_data(g, c) : as_forward(g, c);
+    if (!find_kind(g, window, result, apart, c))
+        return false;
+    fold_line(c);
+    return true;
 }
 
 int sf_convolve_result(const sf_convolve *c)

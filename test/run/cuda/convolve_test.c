@@ -208,7 +208,7 @@ static void compare(const drawn *t, uint32_t number)
 static void kinds_are_sums_over_windows(void **state)
 {
     (void)state;
-    int kinds[3] = {0}, products = 0, moved = 0, plain = 0, grouped = 0;
+    int kinds[3] = {0}, products = 0, moved = 0, plain = 0, grouped = 0, folded = 0;
     for (uint32_t i = 0; i < CASES; i++) {
         test_random random = {.key = i + 1};
         drawn t = {0};
@@ -223,6 +223,7 @@ static void kinds_are_sums_over_windows(void **state)
             compare(&t, i);
             products += c.is_product;
             kinds[c.kind] += !c.is_product;
+            folded += c.spatial > t.conv.spatial;
             grouped += !c.is_product && c.groups > 1;
             moved += !c.is_product && c.images[sf_convolve_result(&c)].is_moved;
             plain += !c.is_product && !c.images[sf_convolve_result(&c)].is_moved;
@@ -232,7 +233,7 @@ static void kinds_are_sums_over_windows(void **state)
     }
     for (int i = 0; i < 3; i++)
         assert_true(kinds[i] > CASES / 40);
-    assert_true(products > CASES / 200);
+    assert_true(products > CASES / 200 && folded > CASES / 200);
     assert_true(moved > CASES / 40 && plain > CASES / 100 && grouped > CASES / 40);
 }
 

@@ -6,6 +6,9 @@
  *
  *     reduce(x, images and pixels)               reduce(reduce(x, pixels), images)
  *
+ * So is a sum with few results, where what is left lies between: each row of a loop is one result, and pixels of an image are rows
+ * enough for all multiprocessors.
+ *
  * The gradient of a maximum compares its operands; the result of the maximum gives the same answer.
  * The result is in memory if a product reads it, so the operand need not be.
  *
@@ -95,23 +98,42 @@ static const sf_node *find_beside(folding *f, const sf_node *node)
     return NULL;
 }
 
+/* The dimensions after the last that is left, of a sum of few results over these and others; 0: it is none. */
+static uint64_t find_inner(const sf_graph *graph, const sf_node *node)
+{
+    enum { FEW_RESULTS = 512, LONG_ROW = 256 };
+    const sf_type *from = sf_type_of(graph, node->operands[0]);
+    int64_t results = sf_type_of(graph, node->result)->count, row = 1;
+    uint64_t all = dims_of(node), inner = 0;
+    for (int d = from->rank - 1; d >= 0 && (from->dims[d] == 1 || all >> d & 1); d--) {
+        inner |= (all & (uint64_t)1 << d);
+        row *= from->dims[d];
+    }
+    bool is_rest = row > 0 && from->count / row > results;
+    return results > 1 && results <= FEW_RESULTS && row >= LONG_ROW && is_rest ? inner : 0;
+}
+
+/* First over `some` of the dimensions. */
 static void add_in_alternation(sf_regraph *out, const sf_graph *graph, const sf_node *node,
-                               const sf_node *beside)
+                               uint64_t some)
 {
     sf_pool *pool = out->graph->pool;
     const sf_type *from = sf_type_of(graph, node->operands[0]);
-    const sf_attr *attrs[2] = {beside->attrs[SF_REDUCE_DIMENSIONS], node->attrs[SF_REDUCE_BODY]};
-    uint64_t all = dims_of(node), some = dims_of(beside);
-    int64_t dims[SF_MAX_RANK], left[SF_MAX_RANK];
-    int rank = 0, nleft = 0;
+    const sf_attr *attrs[2] = {NULL, node->attrs[SF_REDUCE_BODY]};
+    uint64_t all = dims_of(node);
+    int64_t dims[SF_MAX_RANK], left[SF_MAX_RANK], first[SF_MAX_RANK];
+    int rank = 0, nleft = 0, nfirst = 0;
     for (int d = 0; d < from->rank; d++) {
-        if (some >> d & 1)
+        if (some >> d & 1) {
+            first[nfirst++] = d;
             continue;
+        }
         if (all >> d & 1)
             left[nleft++] = rank;
         dims[rank++] = from->dims[d];
     }
     sf_value operands[2] = {out->values[node->operands[0]], out->values[node->operands[1]]};
+    attrs[SF_REDUCE_DIMENSIONS] = sf_attr_ints(pool, nfirst, first);
     operands[0] = sf_regraph_add(out, node, SF_OP_REDUCE, 2, operands, attrs,
                                  sf_type_get(pool, from->dtype, rank, dims));
     attrs[SF_REDUCE_DIMENSIONS] = sf_attr_ints(pool, nleft, left);
@@ -202,14 +224,19 @@ static void add_mask(sf_regraph *out, const sf_graph *graph, const sf_node *node
                                                sf_type_of(graph, node->result));
 }
 
-/* By node: the one beside it by which it has another form. */
-static const sf_node **find_all_beside(const sf_graph *graph, sf_arena *arena, size_t *count)
+/* By node: how it has another form. */
+typedef struct other_form {
+    uint64_t first;         /* a sum: over these dimensions first; 0: as it is */
+    const sf_node *maximum; /* a comparison: of its result; or NULL */
+} other_form;
+
+static other_form *find_forms_of(const sf_graph *graph, sf_arena *arena, size_t *count)
 {
     uint32_t nnodes = graph->top->nnodes;
     folding f = {.graph = graph};
     f.sums = SF_ARRAY(arena, nnodes, const sf_node *);
     f.seen = SF_ARRAY(arena, graph->nvalues, uint32_t);
-    const sf_node **beside = SF_ARRAY(arena, graph->nnodes, const sf_node *);
+    other_form *forms = SF_ARRAY(arena, graph->nnodes, other_form);
     masking m = {SF_ARRAY(arena, graph->nvalues, const sf_node *),
                  SF_ARRAY(arena, graph->nvalues, bool), SF_ARRAY(arena, graph->nvalues, uint32_t)};
     for (uint32_t i = 0; i < nnodes; i++) {
@@ -225,15 +252,16 @@ static const sf_node **find_all_beside(const sf_graph *graph, sf_arena *arena, s
         }
     }
     *count = 0;
-    for (size_t i = 0; i < f.nsums; i++)
-        beside[f.sums[i]->id] = find_beside(&f, f.sums[i]);
-    for (uint32_t i = 0; i < nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        if (!beside[node->id])
-            beside[node->id] = find_maximum(graph, node, &m);
-        *count += beside[node->id] != NULL;
+    for (size_t i = 0; i < f.nsums; i++) {
+        const sf_node *beside = find_beside(&f, f.sums[i]);
+        forms[f.sums[i]->id].first = beside ? dims_of(beside) : find_inner(graph, f.sums[i]);
     }
-    return beside;
+    for (uint32_t i = 0; i < nnodes; i++) {
+        other_form *form = &forms[sf_top_node(graph, i)->id];
+        form->maximum = find_maximum(graph, sf_top_node(graph, i), &m);
+        *count += form->first != 0 || form->maximum;
+    }
+    return forms;
 }
 
 sf_regraph find_fewer(const sf_graph *graph)
@@ -241,18 +269,19 @@ sf_regraph find_fewer(const sf_graph *graph)
     sf_regraph out = {0};
     sf_arena arena = {0};
     size_t count;
-    const sf_node **beside = find_all_beside(graph, &arena, &count);
+    const other_form *forms = find_forms_of(graph, &arena, &count);
     if (count > 0) {
         sf_regraph_begin(graph, count, &out);
         for (uint32_t i = 0; i < graph->top->nnodes; i++) {
             const sf_node *node = sf_top_node(graph, i);
+            const other_form *form = &forms[node->id];
             uint32_t made = (uint32_t)out.graph->nnodes;
-            if (!beside[node->id])
-                sf_node_clone(graph, node, out.graph, out.graph->top, out.values);
-            else if (sf_is(node, SF_OP_COMPARE))
-                add_mask(&out, graph, node, beside[node->id]);
+            if (form->maximum)
+                add_mask(&out, graph, node, form->maximum);
+            else if (form->first)
+                add_in_alternation(&out, graph, node, form->first);
             else
-                add_in_alternation(&out, graph, node, beside[node->id]);
+                sf_node_clone(graph, node, out.graph, out.graph->top, out.values);
             out.nodes[node->id] = (uint32_t)out.graph->nnodes - 1;
             while (made < out.graph->nnodes)
                 out.node_of[made++] = node->id;

@@ -19,7 +19,7 @@ static const char *const texts[SF_GENES][10] = {
     [SF_GENE_ORDER] = {"model inside", "data inside"},
 };
 
-enum { STATE_GATHERED = 3, STATE_BY_PASSES = 4 }; /* from that on, in the list of state */
+enum { STATE_GATHERED = 3 }; /* from that on, in the list of state */
 
 static const char *const role_names[SF_AXIS_ROLES] = {"unused", "pipe",   "replica", "data",
                                                       "seq",    "expert", "model"};
@@ -248,7 +248,7 @@ typedef struct moving {
 
 static bool has_passes(const sf_choice *choice)
 {
-    return choice->genes[SF_GENE_PASSES] > 0 || choice->genes[SF_GENE_STATE] >= STATE_BY_PASSES;
+    return choice->genes[SF_GENE_PASSES] > 0 || choice->genes[SF_GENE_STATE] >= SF_STATE_BETWEEN;
 }
 
 /* A schedule goes with stages, state with data. In a pipeline parameters are gathered for every micro-batch: not considered. */

@@ -39,6 +39,9 @@ typedef enum sf_choice_gene {
     SF_GENES
 } sf_choice_gene;
 
+/* Of state: shards of what is between steps; from that on, passes gather it. */
+enum { SF_STATE_BETWEEN = 4 };
+
 /* All int: compared byte by byte. */
 typedef struct sf_choice {
     int axes[SF_AXIS_ROLES]; /* sizes, 1: it is not there */

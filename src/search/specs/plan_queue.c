@@ -101,7 +101,18 @@ static int find_first(const queue *q, int count, entry **out)
     return found;
 }
 
-/* A mesh, with nothing else; as ZeRO-3 with cheap values recomputed; and with state and layers so. What is between is a move away. */
+/* State in shards that passes gather and free, with what is computed again as the text says, and with cheap values computed again:
+ * the estimates of passes are dear, so that moves to them come late. */
+static void add_by_passes(queue *q, sf_choice c)
+{
+    c.genes[SF_GENE_STATE] = SF_STATE_BETWEEN;
+    c.genes[SF_GENE_RECOMPUTE] = 0;
+    add(q, &c);
+    c.genes[SF_GENE_RECOMPUTE] = 2;
+    add(q, &c);
+}
+
+/* A mesh, with nothing else; as ZeRO-3 with cheap values recomputed; and with state by passes. What is between is a move away. */
 static void add_mesh(queue *q, int groups, int data, int role, int size)
 {
     sf_choice c = {
@@ -113,6 +124,8 @@ static void add_mesh(queue *q, int groups, int data, int role, int size)
     c.genes[SF_GENE_STATE] = c.axes[SF_AXIS_DATA] == 1 ? 0 : groups > 1 ? 1 : 3;
     c.genes[SF_GENE_RECOMPUTE] = 2;
     add(q, &c);
+    if (groups == 1 && c.axes[SF_AXIS_DATA] > 1)
+        add_by_passes(q, c);
 }
 
 /* State is sharded within nodes. */
@@ -122,6 +135,7 @@ static void add_replicas(queue *q, int replicas, int data)
     c.genes[SF_GENE_STATE] = 3;
     c.genes[SF_GENE_RECOMPUTE] = 2;
     add(q, &c);
+    add_by_passes(q, c);
 }
 
 /* All devices along one axis; nodes along data, the devices of each along another; pipeline ranks, and data along the rest. */

@@ -105,9 +105,39 @@ static void test_numbers(void **state)
         test_as_oracle(samples[i].text, &few, samples[i].name);
 }
 
+#define SUM_OF(type, dims, to)                                                                     \
+    "func.func public @main(%x: " type ") -> " to " {\n" ZERO                                      \
+    "%s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = " dims        \
+    " : (" type ", tensor<f32>) -> " to "\nreturn %s : " to "\n}\n"
+
+/* Rows enough for all multiprocessors: a sum with few results is one of sums. */
+static void test_few_results(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+        size_t loops;
+    } cases[] = {
+        {"channels between", SUM_OF("tensor<4x3x16x32xf32>", "[0, 2, 3]", "tensor<3xf32>"), 2},
+        {"pixels alone", SUM_OF("tensor<4x3x16x32xf32>", "[2, 3]", "tensor<4x3xf32>"), 1},
+        {"channels last", SUM_OF("tensor<4x16x32x3xf32>", "[0, 1, 2]", "tensor<3xf32>"), 1},
+        {"short rows", SUM_OF("tensor<4x3x16xf32>", "[0, 2]", "tensor<3xf32>"), 1},
+        {"many results", SUM_OF("tensor<4x600x256xf32>", "[0, 2]", "tensor<600xf32>"), 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_target target = test_few_passes();
+        sf_program *p = test_lower_text(cases[i].text, &target);
+        if (p->ninsts != cases[i].loops)
+            fail_msg("%s: %d instructions", cases[i].name, (int)p->ninsts);
+        sf_program_free(p);
+        test_as_oracle(cases[i].text, &target, cases[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes),
-                                       cmocka_unit_test(test_numbers)};
+                                       cmocka_unit_test(test_numbers),
+                                       cmocka_unit_test(test_few_results)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

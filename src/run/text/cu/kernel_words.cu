@@ -6,7 +6,7 @@
 typedef struct cplx {
     f64 re, im;
 } cplx;
-typedef struct raw_c64 {
+typedef struct ALIGNED(8) raw_c64 {
     f32 re, im;
 } raw_c64;
 typedef struct ALIGNED(16) raw_c128 {

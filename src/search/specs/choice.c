@@ -248,7 +248,7 @@ typedef struct moving {
 
 static bool has_passes(const sf_choice *choice)
 {
-    return choice->genes[SF_GENE_PASSES] > 0 || choice->genes[SF_GENE_STATE] >= SF_STATE_BETWEEN;
+    return choice->genes[SF_GENE_PASSES] > 0 || choice->genes[SF_GENE_STATE] >= SF_STATE_BY_PASSES;
 }
 
 /* A schedule goes with stages, state with data. In a pipeline parameters are gathered for every micro-batch: not considered. */

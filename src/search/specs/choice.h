@@ -40,7 +40,7 @@ typedef enum sf_choice_gene {
 } sf_choice_gene;
 
 /* Of state: shards of what is between steps; from that on, passes gather it. */
-enum { SF_STATE_BETWEEN = 4 };
+enum { SF_STATE_BY_PASSES = 4 };
 
 /* All int: compared byte by byte. */
 typedef struct sf_choice {

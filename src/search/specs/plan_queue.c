@@ -105,7 +105,7 @@ static int find_first(const queue *q, int count, entry **out)
  * the estimates of passes are dear, so that moves to them come late. */
 static void add_by_passes(queue *q, sf_choice c)
 {
-    c.genes[SF_GENE_STATE] = SF_STATE_BETWEEN;
+    c.genes[SF_GENE_STATE] = SF_STATE_BY_PASSES;
     c.genes[SF_GENE_RECOMPUTE] = 0;
     add(q, &c);
     c.genes[SF_GENE_RECOMPUTE] = 2;

@@ -86,7 +86,7 @@ static void put_direct(sf_calling *c, const words *w, int64_t radix, double sign
     }
 }
 
-/* A quarter of a turn is no product. */
+/* A rotation by a quarter is no product. */
 static void put_turned(sf_calling *c, const words *w, int64_t which, int64_t k, int64_t radix,
                        double sign)
 {

@@ -214,9 +214,15 @@ static void put_kept_sums(emitter *e, int threads)
     }
 }
 
-/* Whole warps, as few as have all of the row at once, where so many are in a block. */
-static int threads_for_row(int64_t vectors)
+/* Whole warps, as few as have all of the row at once, where so many are in a block; but of many short rows, of which little is
+ * computed, a warp has each, which need not wait for another. */
+static int threads_for_row(const sf_loop *loop, bool gathers, int64_t vectors)
 {
+    enum { FEW_STEPS = 24 };
+    bool is_short = !gathers && vectors <= 2 * WARP && loop->nsteps <= FEW_STEPS &&
+                    loop->rows >= (int64_t)MOST_ABREAST * MANY_BLOCKS;
+    if (is_short)
+        return WARP;
     int64_t warps = (vectors + WARP - 1) / WARP;
     return warps < 1                         ? WARP
            : warps * WARP < MOST_ROW_THREADS ? (int)warps * WARP
@@ -255,7 +261,7 @@ static void share_rows(emitter *e, sharing *s)
         s->most = count > s->most ? count : s->most;
     }
     s->alone = !s->gathers && loop->columns <= SHORT_ROW;
-    s->threads = s->alone ? 128 : threads_for_row(loop->columns / e->vector);
+    s->threads = s->alone ? 128 : threads_for_row(loop, s->gathers, loop->columns / e->vector);
     s->once = !s->alone && loop->columns <= (int64_t)s->threads * e->vector;
     s->lane = s->alone ? "0" : "THREAD";
     snprintf(s->lanes, sizeof s->lanes, "%d", s->alone ? 1 : s->threads);

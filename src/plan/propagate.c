@@ -265,8 +265,8 @@ sf_status sf_plan_propagate_chosen(const sf_graph *graph, sf_plan *plan, size_t 
 
 /* Given ends */
 
-/* Carried values of a loop, invariant ones, and those that it takes or makes in slices. */
-enum { FLOWS, GIVEN, SCANNED };
+/* The batch; carried values of a loop, invariant ones, and those that it takes or makes in slices. */
+enum { DATA, FLOWS, GIVEN, SCANNED };
 
 /* Whether all that read the value take, or put in, slices of it; and some do. */
 static bool is_read_in_slices(const propagation *c, sf_value value)
@@ -287,6 +287,8 @@ static int kind_of_argument(const propagation *c, uint32_t argument)
 {
     const sf_block *top = c->graph->top;
     uint32_t next = c->graph->arguments[argument].next;
+    if (c->graph->arguments[argument].role == SF_ROLE_BATCH)
+        return DATA;
     if (is_read_in_slices(c, top->arguments[argument]))
         return SCANNED;
     return next == SF_NONE || top->results[next] == top->arguments[argument] ? GIVEN : FLOWS;
@@ -336,7 +338,7 @@ static void propagate_given_axis(propagation *c)
         c->shares[top->arguments[i]] = c->plan->arguments[i].axes[c->axis];
     }
     propagate_settled(c);
-    for (int kind = FLOWS; kind <= SCANNED; kind++)
+    for (int kind = DATA; kind <= SCANNED; kind++)
         propagate_given(c, kind);
     for (uint32_t i = 0; i < top->nresults; i++) {
         sf_share share = c->plan->results[i].axes[c->axis];

@@ -36,7 +36,7 @@ sf_status sf_plan_propagate_chosen(const sf_graph *graph, sf_plan *plan, size_t 
                                    const sf_chosen *chosen, sf_diag *diag);
 
 /* Fills in the layouts of the nodes, given those of arguments and results, and those of the nodes
- * in `fixed`, by node. Values that depend on the micro-batch propagate first: the data that flows
+ * in `fixed`, by node. Values that depend on the batch, or on the micro-batch, propagate first: the data that flows
  * through a loop, before its weights. */
 sf_status sf_plan_propagate_around(const sf_graph *graph, sf_plan *plan, const bool *fixed,
                                    sf_diag *diag);

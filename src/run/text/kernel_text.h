@@ -27,7 +27,7 @@ typedef struct sf_kernel {
     const char *text; /* the function with its name, without its prelude, */
     const char *body; /* and its body in braces */
     uint32_t ntable;  /* pointers in a table, which is its one parameter; 0: it has these: */
-    int bound;          /* threads that it must run with; 0: few enough to run in any case */
+    int bound;        /* threads that it must run with; 0: few enough to run in any case */
     uint32_t nparams;
     const bool *is_number; /* by parameter: an integer rather than a pointer */
     int shared; /* bytes of shared memory, beside those that its text declares, on GPUs with groups of warps */

@@ -14,6 +14,7 @@ static sf_effort whole_effort(const sf_efforts *efforts, uint32_t inst, const sf
         sf_effort_join(&joint, &effort);
     }
     joint.near[0] = joint.bytes;
+    joint.calls = 1; /* the batch of a product may be split until it takes one */
     return joint;
 }
 

@@ -55,11 +55,16 @@ moved() {
 }
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
-# The batch is split and every parameter is whole: of the rest only state of the optimizer may be split.
+# The batch is split, and of activations nothing is sent but the loss: parameters and state of the optimizer may be split between steps,
+# and all that are split are gathered before they are used.
 data_parallel() {
+    local parameters
+    parameters=$(split 'params/')
     [ "$(split 'batch/[a-z]+": "\[S\(0\)\]"')" -eq 2 ] || fail "$1: the batch is whole"
-    [ "$(split 'params/')" -eq 0 ] || fail "$1: parameters are split"
-    [ "$(split '')" -eq $((2 + $(split 'opt/'))) ] || fail "$1: more than state is split"
+    [ "$(split '')" -eq $((2 + parameters + $(split 'opt/'))) ] || fail "$1: more than parameters and state is split"
+    [ "$(moved all_gather forward)" -eq "$parameters" ] || fail "$1: not what is split is gathered"
+    [ "$(moved all_reduce forward)" -eq 1 ] || fail "$1: more than the loss is reduced"
+    [ "$(moved all_to_all forward)" -eq 0 ] || fail "$1: activations are sent"
 }
 
 # state_is_large NAME: of parameters and state only kernels and embeddings are split, but for one in five: for a
@@ -70,7 +75,7 @@ state_is_large() {
     [ $((5 * (all - large))) -le "$all" ] || fail "$1: $((all - large)) small tensors are split of $all"
 }
 
-# GPT with memory to spare is data parallel. On two devices it is hardly anything else; on more, where all would update what
+# GPT with memory to spare is data parallel. On two devices nothing but the embedding is split; on more, where all would update what
 # one could, no less state of the optimizer is split (Rhino, section 7.3).
 memory=1e18
 for devices in 2 4 8; do
@@ -81,18 +86,19 @@ for devices in 2 4 8; do
     memory=$(of memory)
     eval "on_$devices=$(split 'opt/')"
 done
-[ "${on_2:-0}" -le 2 ] || fail "gpt-350m on 2: $on_2 tensors of state are split" # the embedding, if anything
+all=$(split '(params|opt)/')
+[ "${on_2:-0}" -le 2 ] || fail "gpt-350m on 2: $on_2 tensors of state are split"
 [ "${on_4:-0}" -ge "${on_2:-0}" ] && [ "${on_8:-0}" -ge "${on_4:-0}" ] ||
     fail "gpt-350m: ${on_2:-} ${on_4:-} ${on_8:-} tensors of state are split on 2, 4, 8"
 
-# With less memory it takes longer, never less time; more is split, the large tensors alone; and it fits.
+# With less memory it takes longer, never less time; no less is split, the large tensors alone; and it fits.
 seconds=0
 for percent in 82 76 71; do
     limit=$(awk -v m="$memory" -v p=$percent 'BEGIN { printf "%d", m * p / 100 / 1048576 }')
     plan gpt-350m 1x8xV100 -m "${limit}M" || continue
     state_is_large "gpt-350m in $limit MiB"
     now=$(split '(params|opt)/')
-    [ "$now" -gt "${on_8:-0}" ] || fail "gpt-350m in $limit MiB: $now tensors are split, no more than without a limit"
+    [ "$now" -ge "$all" ] || fail "gpt-350m in $limit MiB: $now tensors are split, $all without a limit"
     less "$(of seconds)" "$seconds" && fail "gpt-350m in $limit MiB: faster than with more memory"
     [ "$(of memory)" -le $((limit << 20)) ] || fail "gpt-350m in $limit MiB: it does not fit"
     seconds=$(awk -v s="$(of seconds)" 'BEGIN { print s / 1.012 }')
@@ -108,12 +114,13 @@ if plan moe 1x8xV100; then
     [ "$(moved all_gather forward)" -eq 0 ] || fail "moe: gathers"
 fi
 
-# A million classes: the classifier and its state are split by classes, which are never gathered; the images are split, and the
-# convolutions are whole, but perhaps the last, of 2 x 2 pixels.
+# A million classes: the classifier and its state are split by classes, which are never gathered; the convolutions split the images, and
+# have whole kernels, but perhaps the last, of 2 x 2 pixels.
 if plan classes 1x8xV100; then
     [ "$(split 'params/head/kernel": "\[S\(1\)\]"')" -eq 1 ] || fail "classes: the head is whole"
     [ "$(split 'opt_state/.*/head/kernel": "\[S\(1\)\]"')" -eq 2 ] || fail "classes: state of the head"
-    [ "$(split 'params/conv[0-3]/kernel')" -eq 0 ] || fail "classes: convolutions are split"
+    [ "$(grep '"convolution"' "$work/plan.json" | head -4 | grep -cF '["[S(0)]", "[R]"], ["[S(0)]"]')" -eq 4 ] ||
+        fail "classes: convolutions are split"
     [ "$(split 'batch/x": "\[S\(0\)\]"')" -eq 1 ] || fail "classes: the images are whole"
     less "$(of traffic)" 5e8 || fail "classes: $(of traffic) bytes are sent"
 fi

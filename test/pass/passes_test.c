@@ -61,6 +61,7 @@ static void hold_outcomes(holding *h, const char *what, const sf_pass_list *list
     h->given_up += given_up;
 }
 
+/* The limit is of the program alone: a device has memory for what its kernels work in besides. */
 static void run_list(holding *h, const char *what, sf_program *p, const char *text, int64_t limit)
 {
     sf_arena arena = {0};
@@ -68,7 +69,10 @@ static void run_list(holding *h, const char *what, sf_program *p, const char *te
     sf_pass_outcome out[SF_PASSES_MOST + 2];
     int count;
     assert_int_equal(sf_pass_list_read(text, &arena, h->diag, &list), SF_OK);
-    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena};
+    sf_costs *costs = costs_of(h, p, &arena);
+    int64_t scratch = sf_scratch_bytes(p, costs);
+    int64_t device = limit < INT64_MAX - scratch ? limit + scratch : INT64_MAX;
+    sf_pass_run run = {&list, costs, device, &arena};
     uint64_t meaning = sf_program_meaning(p);
     if (sf_passes_run(p, &run, h->diag, out, &count) != SF_OK ||
         sf_program_check(p, h->diag) != SF_OK)

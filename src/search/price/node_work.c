@@ -1,5 +1,6 @@
 #include "search/price/node_work.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ir/uses.h"
@@ -228,6 +229,7 @@ static void set_product(sf_node_effort *effort, const sf_inst *inst)
     effort->math = all.math;
     effort->unit = all.unit;
     effort->depth = all.depth;
+    effort->calls = all.calls;
     if (inst->kind ==
         SF_INST_CONV) /* without zeros between spread elements, which no kernel multiplies */
         effort->flops = all.flops;
@@ -236,6 +238,9 @@ static void set_product(sf_node_effort *effort, const sf_inst *inst)
 static void find_efforts(analysis *a)
 {
     charging c = {a, SF_ARRAY(&a->scratch, a->graph->nvalues, uint32_t)};
+    sf_touch *touches = SF_ARRAY(&a->scratch, a->out->ninsts, sf_touch);
+    for (uint32_t i = 0; i < a->out->ninsts; i++)
+        touches[i] = sf_inst_effort(&a->program->insts[i]).touch;
     for (uint32_t i = 0; i < a->graph->top->nnodes; i++) {
         const sf_node *node = a->graph->nodes[a->graph->top->nodes[i]];
         sf_node_effort *effort = &a->out->nodes[node->id];
@@ -244,6 +249,7 @@ static void find_efforts(analysis *a)
         if (inst == SF_NONE)
             continue;
         effort->whole = node->def->cost == SF_COST_RANDOM;
+        effort->touch = touches[inst];
         effort->flops = sf_node_flops(a->graph, node);
         if (sf_is_product(node->def))
             set_product(effort, &a->program->insts[inst]);
@@ -361,6 +367,22 @@ const sf_efforts *sf_efforts_under(const sf_efforts *efforts, const sf_plan *pla
 
 /* On a mesh */
 
+/* Of the calls that a product takes, those of a rank: fewer where its batch is split. */
+static double calls_of(const sf_node_effort *whole, const sf_node *node, const sf_layout *layouts,
+                       const sf_mesh *mesh)
+{
+    sf_axes split = 0;
+    if (whole->calls <= 1 || !sf_is(node, SF_OP_DOT_GENERAL))
+        return whole->calls;
+    const sf_attr *batch = node->attrs[SF_DOT_LHS_BATCH];
+    for (int a = 0; a < mesh->naxes; a++) {
+        const sf_share *share = &layouts[node->noperands].axes[a];
+        if (share->kind == SF_SPLIT && batch && share->dim < batch->count)
+            split |= 1u << a;
+    }
+    return fmax(1, whole->calls / sf_group_size(mesh, split));
+}
+
 sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_layout *layouts,
                        const sf_mesh *mesh)
 {
@@ -371,7 +393,9 @@ sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_
     sf_effort out = {.product = whole->product,
                      .math = whole->math,
                      .unit = whole->unit,
+                     .touch = whole->touch,
                      .depth = whole->depth,
+                     .calls = calls_of(whole, node, layouts, mesh),
                      .flops = whole->flops};
     static const sf_layout replicated;
     uint32_t count = node->noperands + node->nresults;
@@ -394,6 +418,8 @@ void sf_effort_join(sf_effort *to, const sf_effort *more)
 {
     to->bytes += more->bytes;
     to->vector += more->vector;
+    to->touch = more->touch > to->touch ? more->touch : to->touch;
+    to->calls = fmax(to->calls, more->calls);
     if (more->product && !to->product) {
         to->vector += to->flops;
         to->flops = 0;

@@ -20,7 +20,8 @@ typedef struct sf_node_effort {
     bool whole;   /* every rank does all of it, however it is split: random bits know their place */
     sf_math math; /* of a product, */
     sf_unit unit;
-    double depth; /* as sf_effort has them */
+    sf_touch touch;
+    double depth, calls; /* as sf_effort has them */
     /* The instruction that it is part of; of a view, the first that reads through it. SF_NONE: there is none. */
     uint32_t inst;
     double flops; /* of the whole */

@@ -21,6 +21,7 @@
 #include "run/runner.h"
 #include "shard/strategy.h"
 #include "sheaf/sheaf.h"
+#include "sim/sim.h"
 #include "support/plans.h"
 #include "support/run.h"
 #include "support/sanitized.h"
@@ -177,9 +178,8 @@ static void check_near(double estimated, double priced, margin most, const char 
         fail_msg("%s: %s is estimated at %g, and priced at %g", what, of, estimated, priced);
 }
 
-/* A price is what the program takes. */
-static void check_memory(const fixture *f, const sf_local *local, const sf_price *p,
-                         const char *what)
+/* A price is what the program takes, and what its kernels work in. */
+static void check_memory(fixture *f, const sf_local *local, const sf_price *p, const char *what)
 {
     sf_lower_options options = {.target = f->target, .mesh = &local->plan->mesh};
     sf_program *program = sf_lower(local->graph, &options, NULL);
@@ -187,7 +187,8 @@ static void check_memory(const fixture *f, const sf_local *local, const sf_price
     if (sf_program_check(program, diag) != SF_OK)
         fail_msg("%s: %s", what, sf_diag_text(diag, 0));
     sf_diag_free(diag);
-    int64_t real = sf_program_bytes(program), sum = 0;
+    int64_t scratch = sf_scratch_bytes(program, costs_of(f, &local->plan->mesh));
+    int64_t real = sf_program_bytes(program) + scratch, sum = 0;
     for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
         sum += p->by_kind[k];
     assert_int_equal(sum, p->memory);

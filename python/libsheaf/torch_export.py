@@ -1,0 +1,162 @@
+"""Steps out of PyTorch: `export` takes a module, a loss and an optimizer as they are."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections import OrderedDict
+
+import jax
+import jax.numpy as jnp
+import torch
+
+from .errors import Code, Diagnostic, SheafError
+from .steps import Step
+from .torch_ops import DRAWS, OPS, dtype_of
+from .torch_trace import ORIGIN, Origin, Trace, trace
+
+ROLES = {"params": "param", "buffers": "opt_state", "optimizer": "opt_state", "batch": "batch", "lr": "other"}
+
+
+class TorchStep(Step):
+    """A step that was exported out of PyTorch. Its arguments are parameters, buffers, the state of the optimizer by name of the
+    parameter, the batch, the learning rates, and a key where the model draws random numbers."""
+
+    _trace: Trace
+
+    def values(self, seed: int = 0) -> dict[str, torch.Tensor]:
+        """All arguments by name, as they are before the first step. Parameters and buffers are the model's own, not copies."""
+        found = [argument.value.detach() for argument in self._trace.arguments]
+        if self._trace.draws:
+            found.append(torch.tensor([0, seed], dtype=torch.uint32))
+        return dict(zip((argument.path for argument in self.arguments), found))
+
+
+def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, example_batch, *, clip_norm: float | None = None,
+           clip_value: float | None = None, autocast: torch.dtype | None = None, name: str | None = None) -> TorchStep:
+    """A training step out of a module: forward, loss, backward and the optimizer's step, as one function of static shapes.
+
+    model: any module, on the CPU, a GPU or `meta`. It stays as it is.
+    loss: a function of the model's outputs and the targets, or of the outputs and the batch where this is a dictionary. None: the
+        model returns its loss, or something that has it as `.loss`.
+    optimizer: of torch.optim, over the model's parameters. Learning rates are arguments of the step, so schedulers work.
+    example_batch: a dictionary of arguments by keyword, a pair (inputs, targets), or a tensor; shapes and types are what counts.
+    clip_norm, clip_value: as of clip_grad_norm_ and clip_grad_value_, which come before the optimizer.
+    autocast: torch.bfloat16, say: forward and loss run under torch.autocast.
+    """
+    recorded = trace(model, loss, optimizer, example_batch, clip_norm=clip_norm, clip_value=clip_value, autocast=autocast)
+    unused = {placeholder for argument, placeholder in zip(recorded.arguments, recorded.placeholders)
+              if argument.tree == "optimizer" and argument.next is None}
+    kept = [(a, p) for a, p in zip(recorded.arguments, recorded.placeholders) if p not in unused]
+    recorded.arguments, recorded.placeholders = [a for a, _ in kept], [p for _, p in kept]
+    text, sidecar = lower(recorded)
+    step = TorchStep.from_text(text, name=name or type(model).__name__, sidecar=sidecar)
+    step._trace, step._text, step._sidecar = recorded, text, sidecar
+    return step
+
+
+def lower(recorded: Trace) -> tuple[str, dict]:
+    """The text of the step, and its sidecar."""
+    arguments = recorded.arguments
+    with jax.enable_x64(True):
+        trees = OrderedDict()
+        for argument in arguments:
+            put(trees, (argument.tree, *argument.path), jax.ShapeDtypeStruct(tuple(argument.value.shape), dtype_of(argument.value.dtype)))
+        if recorded.draws:
+            trees["key"] = jax.ShapeDtypeStruct((2,), jnp.uint32)
+        places = {id(p): i for i, p in enumerate(recorded.placeholders)}
+        states = [i for i, argument in enumerate(arguments) if argument.next is not None]
+
+        def step(**trees):
+            leaves = [leaf for tree in trees.values() for leaf in jax.tree.leaves(tree)]
+            key = leaves.pop() if recorded.draws else None
+            draw_key, next_key = jax.random.split(jax.random.wrap_key_data(key)) if recorded.draws else (None, None)
+            lowering = Lowering(recorded, {p: leaves[places[id(p)]] for p in recorded.placeholders}, draw_key)
+            results = [lowering.value(arguments[i].next) for i in states] + [lowering.value(recorded.loss)]
+            return results + ([jax.random.key_data(next_key)] if recorded.draws else [])
+
+        names = list(trees)
+        step.__name__ = "step"
+        flat, tree = jax.tree.flatten_with_path(tuple(trees.values()))
+        text = named(step, names, trees)
+    entries = [{"name": names[path[0].idx] + jax.tree_util.keystr(path[1:]), "shape": list(leaf.shape), "dtype": str(leaf.dtype)}
+               for path, leaf in flat]
+    for entry, argument in zip(entries, arguments):
+        role = ROLES[argument.tree]
+        entry["role"] = "other" if argument.tree == "buffers" and argument.next is None else role
+    links = [(i, place) for place, i in enumerate(states)]
+    if recorded.draws:
+        entries[-1]["role"] = "key"
+        links.append((len(entries) - 1, len(states) + 1))
+    return text, {"args": entries, "state": ",".join(f"{a}={r}" for a, r in links), "loss": len(states)}
+
+
+def named(step, names, trees) -> str:
+    """Lowers a function of trees by keyword, in their order: JAX would sort keywords."""
+    scope = {"step": step}
+    exec(f"def ordered({', '.join(names)}): return step({', '.join(f'{n}={n}' for n in names)})", scope)
+    scope["ordered"].__name__ = "step"
+    return jax.jit(scope["ordered"], keep_unused=True).lower(*trees.values()).as_text(debug_info=True)
+
+
+def put(tree, path, leaf) -> None:
+    for key in path[:-1]:
+        tree = tree.setdefault(key, OrderedDict())
+    tree[path[-1]] = leaf
+
+
+class Lowering:
+    """Runs a record on the tracers of JAX, each node once, in the scope of its module."""
+
+    def __init__(self, recorded: Trace, arguments: dict, key):
+        self.values, self.key = dict(arguments), key
+        self.constants = {name: constant_of(tensor) for name, tensor in recorded.constants.items()}
+        for node in recorded.graph.nodes:
+            if node.op == "get_attr":
+                self.values[node] = self.constants[node.target]
+            elif node.op == "call_function":
+                self.values[node] = self.run(node)
+
+    def value(self, node):
+        return self.values[node]
+
+    def run(self, node):
+        args = torch.fx.map_arg(node.args, self.values.__getitem__)
+        kwargs = torch.fx.map_arg(node.kwargs, self.values.__getitem__)
+        if node.target is operator.getitem:
+            return args[0][args[1]]
+        origin, out = node.meta.get(ORIGIN, Origin()), node.meta.get("val")
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("device", "layout", "pin_memory", "memory_format")}
+        name = node.target.name().removeprefix("aten::")
+        packet = name.partition(".")[0].replace("prims::", "prims.")
+        with jax.named_scope("/".join(origin.scope)) if origin.scope else contextlib.nullcontext():
+            try:
+                if origin.draw is not None:
+                    found = DRAWS[packet](jax.random.fold_in(self.key, origin.draw), out, *args, **kwargs)
+                else:
+                    found = (OPS.get(name) or OPS[packet])(out, *args, **kwargs)
+            except KeyError:
+                raise unsupported(f"the op {node.target} is not in Sheaf's table", origin) from None
+            except NotImplementedError as error:
+                raise unsupported(f"the op {node.target} is not in Sheaf's table with {error}", origin) from None
+            return settled(found, out)
+
+
+def settled(found, out):
+    """The results in the types and shapes that PyTorch says."""
+    if isinstance(out, torch.Tensor):
+        found = found if found.dtype == dtype_of(out.dtype) else found.astype(dtype_of(out.dtype))
+        assert found.shape == tuple(out.shape), (found.shape, out.shape)
+        return found
+    return [settled(x, o) if x is not None and o is not None else x for x, o in zip(found, out)]
+
+
+def unsupported(text, origin) -> SheafError:
+    return SheafError(Code.UNSUPPORTED, [Diagnostic("error", f"{text}, at {origin}", "write this part of the model with other ops")])
+
+
+def constant_of(tensor):
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:
+        return jnp.asarray(tensor.float().numpy()).astype(jnp.bfloat16)
+    return jnp.asarray(tensor.numpy())

@@ -1,0 +1,456 @@
+"""A training step of PyTorch as one graph of functional ATen ops.
+
+The user's own code runs once on fake tensors: the model, its loss, autograd, clipping, and the `step` of the optimizer. What
+these do to tensors is recorded, so that they mean here what they mean in PyTorch. A second pass over the record replaces
+changes in place by new values.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import dataclasses
+import sys
+from collections import OrderedDict, defaultdict
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.fx.traceback as fx_traceback
+from torch._decomp import core_aten_decompositions
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .errors import Code, Diagnostic, SheafError, usage
+
+ORIGIN = "nn_module_stack"
+"""the field of a node's meta that both passes carry along; here it has an Origin"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where an op comes from."""
+
+    scope: tuple[str, ...] = ()
+    """of the module: ("layers", "0", "attn")"""
+    line: str = ""
+    """of the user's source: "model.py:12\""""
+    draw: int | None = None
+    """of an op that draws random numbers, which one: an op that is recomputed draws the same"""
+
+    def __str__(self):
+        return " at ".join(filter(None, [".".join(self.scope), self.line]))
+
+
+@dataclasses.dataclass
+class Argument:
+    """An argument of the step."""
+
+    tree: str
+    """"params", "buffers", "optimizer", "batch", "lr" or "scaler\""""
+    path: tuple
+    """keys in the tree"""
+    value: torch.Tensor
+    """at first: of the model itself, of the example batch, or made for the optimizer"""
+    next: Any = None
+    """the node of its value after the step, None where it stays as it is"""
+
+
+@dataclasses.dataclass
+class Trace:
+    graph: torch.fx.Graph
+    constants: dict[str, torch.Tensor]
+    arguments: list[Argument]
+    placeholders: list[torch.fx.Node]
+    """of the arguments"""
+    loss: torch.fx.Node
+    draws: int
+
+
+def is_tensor(value) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def tensors_of(tree, path=()):
+    """The tensors of dictionaries and sequences with their paths."""
+    if is_tensor(tree):
+        yield path, tree
+    elif isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from tensors_of(value, (*path, key))
+    elif isinstance(tree, (list, tuple)):
+        for key, value in enumerate(tree):
+            yield from tensors_of(value, (*path, key))
+
+
+def replaced(tree, tensors: dict, path=()):
+    """The tree with other tensors, by path."""
+    if is_tensor(tree):
+        return tensors[path]
+    if isinstance(tree, dict):
+        return {key: replaced(value, tensors, (*path, key)) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(replaced(value, tensors, (*path, key)) for key, value in enumerate(tree))
+    return tree
+
+
+class Optimizer:
+    """A torch.optim optimizer, whose state and numbers become arguments."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, parameters: dict[str, torch.nn.Parameter]):
+        self.optimizer = optimizer
+        names = {id(parameter): name for name, parameter in parameters.items()}
+        self.groups = []
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if id(parameter) not in names:
+                    raise usage("the optimizer has a parameter that is not the model's",
+                                "make the optimizer of model.parameters(), after the model is where it stays")
+            self.groups.append([names[id(parameter)] for parameter in group["params"]])
+        self.state = self.first_state(parameters)
+
+    def first_state(self, parameters) -> dict[tuple[str, str], torch.Tensor]:
+        """By name of the state and of the parameter. What the optimizer has already is taken; the rest is made as it makes it."""
+        optimizer, found = self.optimizer, {}
+        made = self.made_state(parameters)
+        for group, names in zip(optimizer.param_groups, self.groups):
+            for name in names:
+                state = optimizer.state.get(parameters[name]) or made.get(name, {})
+                for key, value in state.items():
+                    if value is None:
+                        continue
+                    if not is_tensor(value):
+                        raise usage(f"the optimizer's state {key!r} of {name} is {type(value).__name__}, not a tensor",
+                                    "optimizers of torch.optim have tensors alone")
+                    found[key, name] = value.detach()
+        return found
+
+    def made_state(self, parameters) -> dict[str, dict]:
+        """Calls the optimizer's own `_init_group` on parameters whose gradients are zero."""
+        optimizer = self.optimizer
+        kind = type(optimizer)
+        if all(optimizer.state.get(parameters[name]) for names in self.groups for name in names):
+            return {}
+        if not hasattr(optimizer, "_init_group"):
+            raise usage(f"{kind.__name__} does not say which state it begins with", "make one step with it, and export then")
+        stand_ins, before, fields = {}, optimizer.state, kind._init_group.__code__.co_argcount - 2
+        optimizer.state = defaultdict(dict)
+        try:
+            for group, names in zip(optimizer.param_groups, self.groups):
+                for name in names:
+                    parameter = parameters[name].detach()
+                    parameter.grad = torch.zeros((), dtype=parameter.dtype, device=parameter.device).expand(parameter.shape)
+                    stand_ins[name] = parameter
+                optimizer._init_group({**group, "params": [stand_ins[name] for name in names]}, *([] for _ in range(fields)))
+            state = {name: optimizer.state[parameter] for name, parameter in stand_ins.items()}
+        finally:
+            optimizer.state = before
+        if isinstance(optimizer, torch.optim.SGD):
+            self.add_momentum(parameters, state)
+        return state
+
+    def add_momentum(self, parameters, state) -> None:
+        """SGD's buffer is the gradient after the first step, which a buffer of zeros gives as well, unless it is damped."""
+        for group, names in zip(self.optimizer.param_groups, self.groups):
+            if group["momentum"] and group["dampening"] and not all(parameters[name] in self.optimizer.state for name in names):
+                raise usage("SGD with dampening begins with another formula than it goes on with",
+                            "make one step with it, and export then")
+            for name in names if group["momentum"] else []:
+                state[name] = {"momentum_buffer": torch.zeros_like(parameters[name])}
+
+    @contextlib.contextmanager
+    def on(self, parameters: dict, state: dict, rates: list):
+        """The optimizer has these parameters, this state and these rates meanwhile."""
+        optimizer, groups, before = self.optimizer, self.optimizer.param_groups, self.optimizer.state
+        taken = {"fused": False, "foreach": False}
+        try:
+            optimizer.param_groups = [
+                group | {"params": [parameters[name] for name in names], "lr": rate} | {key: taken[key] for key in taken if key in group}
+                | ({"capturable": True} if "capturable" in group else {})
+                for group, names, rate in zip(groups, self.groups, rates)]
+            optimizer.state = defaultdict(dict)
+            for (key, name), value in state.items():
+                optimizer.state[parameters[name]][key] = value
+            with mock.patch("torch.compiler.is_compiling", lambda: True), NumbersAsTensors(), adafactor_numbers():
+                yield optimizer
+        finally:
+            optimizer.param_groups, optimizer.state = groups, before
+
+
+class NumbersAsTensors(TorchFunctionMode):
+    """What optimizers take out of tensors as numbers stays in tensors: rates and counts are values of the step."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "item":
+            return args[0]
+        if is_tensor(kwargs.get("alpha")) and name.strip("_") in ("add", "sub"):
+            return func(args[0], args[1] * kwargs["alpha"])
+        if is_tensor(kwargs.get("value")) and name.strip("_") in ("addcmul", "addcdiv"):
+            return func(args[0], args[1] * kwargs["value"], args[2])
+        return func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def adafactor_numbers():
+    """Adafactor compares numbers that it takes out of tensors."""
+
+    def chosen(of_tensors, of_numbers):
+        def choose(a, b):
+            if is_tensor(a) or is_tensor(b):
+                return of_tensors(*(x if is_tensor(x) else torch.tensor(float(x)) for x in (a, b)))
+            return of_numbers(a, b)
+
+        return choose
+
+    module = sys.modules["torch.optim._adafactor"]
+    with mock.patch.object(module, "min", chosen(torch.minimum, min), create=True), \
+            mock.patch.object(module, "max", chosen(torch.maximum, max), create=True):
+        yield
+
+
+class Attention(TorchFunctionMode):
+    """Attention as its formula, which each device then runs as it does best. PyTorch records the kernel of the device at hand."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            return attention(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    if enable_gqa:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query @ key.transpose(-2, -1)).float() * scale
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min) if attn_mask.dtype == torch.bool else scores + attn_mask
+    weights = torch.softmax(scores, -1).to(value.dtype)
+    return (torch.dropout(weights, dropout_p, True) if dropout_p else weights) @ value
+
+
+class Origins(TorchDispatchMode):
+    """Gives each op that is recorded its Origin. An op of the backward pass has the scope of the module whose op it belongs to:
+    autograd numbers its nodes as they are made, and its node is known when it runs."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.stack, self.numbers, self.scopes = [()], [0], [()]
+        self.draws, self.model = 0, model
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        scope, draw = self.stack[-1], None
+        node = torch._C._current_autograd_node()
+        if not scope and node is not None:
+            scope = self.scopes[bisect.bisect_right(self.numbers, node._sequence_nr()) - 1]
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            draw, self.draws = self.draws, self.draws + 1
+        fx_traceback.current_meta[ORIGIN] = Origin(scope, source_line(), draw)
+        return func(*args, **(kwargs or {}))
+
+    def mark(self, scope):
+        self.numbers.append(torch.autograd._get_sequence_nr())
+        self.scopes.append(scope)
+
+    def enter(self, name):
+        def hook(*_):
+            self.stack.append(tuple(name.split(".")))
+            self.mark(self.stack[-1])
+
+        return hook
+
+    def leave(self, *_):
+        self.stack.pop()
+        self.mark(self.stack[-1])
+
+    @contextlib.contextmanager
+    def of_modules(self):
+        handles = []
+        for name, module in self.model.named_modules():
+            if name:
+                handles.append(module.register_forward_pre_hook(self.enter(name), prepend=True))
+                handles.append(module.register_forward_hook(self.leave, always_call=True))
+        try:
+            # Checkpoints put the random state back for what they recompute; here it is the number of the next draw.
+            with mock.patch("torch.get_rng_state", lambda: Draws(self.draws)), \
+                    mock.patch("torch.set_rng_state", self.set_draws):
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def set_draws(self, state):
+        self.draws = state.number
+
+
+@dataclasses.dataclass(frozen=True)
+class Draws:
+    number: int
+
+
+def source_line() -> str:
+    """The innermost line that is not PyTorch's."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(("torch.", "libsheaf.", "contextlib", "unittest")) and name != "torch":
+            return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+class Functional(torch.fx.Interpreter):
+    """Runs the first record for the second one, node by node, with the Origin of each."""
+
+    def run_node(self, node):
+        fx_traceback.current_meta[ORIGIN] = node.meta.get(ORIGIN, Origin())
+        return super().run_node(node)
+
+
+def batch_norm(input, weight, bias, mean, variance, training, momentum, eps):
+    """native_batch_norm with its changes of `mean` and `variance` in the signature."""
+    if mean is None:
+        return torch.ops.aten._native_batch_norm_legit.no_stats(input, weight, bias, training, momentum, eps)
+    return torch.ops.aten._native_batch_norm_legit.default(input, weight, bias, mean, variance, training, momentum, eps)
+
+
+FIRST = {torch.ops.aten.native_batch_norm.default: batch_norm}
+
+
+def decompositions() -> dict:
+    """Core ATen, but for what XLA has as one op or the device's engine knows by its formula."""
+    table = core_aten_decompositions()
+    return {op: function for op, function in table.items() if op.name() not in KEPT}
+
+
+KEPT = ("aten::logsumexp", "aten::lerp.Scalar", "aten::lerp.Tensor", "aten::addcmul", "aten::addcdiv", "aten::silu", "aten::native_layer_norm",
+        "aten::native_group_norm")
+
+
+def fake_like(mode, tensor):
+    device = "cpu" if tensor.device.type == "meta" else tensor.device
+    with mode:
+        made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
+    return made.requires_grad_(tensor.requires_grad)
+
+
+def loss_of(model, loss, batch, values):
+    """The loss of a batch, with these parameters and buffers: docs/start/pytorch.md says what `loss` and `batch` may be."""
+    call = torch.func.functional_call
+    if isinstance(batch, dict):
+        found = call(model, values, (), batch)
+        given = batch
+    elif isinstance(batch, (list, tuple)) and loss is not None:
+        if len(batch) != 2:
+            raise usage(f"the batch has {len(batch)} parts, and a loss takes pairs (inputs, targets)",
+                        "give the batch as a dictionary, and loss(outputs, batch)")
+        inputs, given = batch
+        found = call(model, values, *(((), inputs) if isinstance(inputs, dict) else (tuple(inputs),) if isinstance(inputs, (list, tuple))
+                                      else ((inputs,),)))
+    else:
+        found, given = call(model, values, tuple(batch) if isinstance(batch, (list, tuple)) else (batch,)), batch
+    if loss is not None:
+        return loss(found, given)
+    if not is_tensor(found):
+        found = getattr(found, "loss", None) if not isinstance(found, dict) or hasattr(found, "loss") else found.get("loss")
+    if not is_tensor(found):
+        raise usage("the model gives no loss: it returns neither a number nor something with .loss",
+                    "give loss=function of the model's outputs and the targets; models of transformers need labels in the batch")
+    return found
+
+
+def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None) -> Trace:
+    """Records a step. Nothing of the model or the optimizer changes."""
+    parameters = dict(model.named_parameters())
+    if not any(parameter.requires_grad for parameter in parameters.values()):
+        raise usage("no parameter of the model requires a gradient")
+    updates = Optimizer(optimizer, parameters)
+    arguments = [Argument("params", (name,), value) for name, value in parameters.items()]
+    arguments += [Argument("buffers", (name,), value) for name, value in model.named_buffers()]
+    arguments += [Argument("optimizer", path, value) for path, value in sorted(updates.state.items(), key=lambda item: item[0][0])]
+    arguments += [Argument("batch", path, value) for path, value in tensors_of(batch)]
+    several = len(updates.groups) > 1
+    arguments += [Argument("lr", (i,) if several else (), torch.as_tensor(group["lr"], dtype=torch.float32).detach().cpu())
+                  for i, group in enumerate(optimizer.param_groups)]
+    device = next(iter(parameters.values())).device.type
+    origins = Origins(model)
+
+    def step(*tensors):
+        of = defaultdict(OrderedDict)
+        for argument, tensor in zip(arguments, tensors):
+            of[argument.tree][argument.path] = tensor
+        named = {name: value for tree in ("params", "buffers") for (name,), value in of[tree].items()}
+        values = dict(named)
+        cast = torch.autocast("cpu" if device == "meta" else device, autocast) if autocast else contextlib.nullcontext()
+        with origins.of_modules():
+            with cast, Attention():
+                number = loss_of(model, loss, replaced(batch, of["batch"]), values)
+            if number.numel() != 1:
+                raise usage(f"the loss has the shape {tuple(number.shape)}, and must be one number")
+            number.reshape(()).backward()
+        trained = [value for (name,), value in of["params"].items() if value.requires_grad]
+        with updates.on({name: value for (name,), value in of["params"].items()}, of["optimizer"], list(of["lr"].values())) as taken:
+            if clip_value is not None:
+                torch.nn.utils.clip_grad_value_(trained, clip_value, foreach=False)
+            if clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_(trained, clip_norm, foreach=False)
+            fx_traceback.current_meta.pop(ORIGIN, None)
+            taken.step()
+        for (name,) in of["buffers"]:
+            of["buffers"][name,] = values[name]
+        return [number.detach().reshape(())] + [of[argument.tree][argument.path].detach() for argument in arguments]
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = [fake_like(mode, argument.value) for argument in arguments]
+    plain = [fake.detach() for fake in fakes]
+    with fx_traceback.preserve_node_meta(), mode:
+        def recorded(*tensors):
+            with origins:
+                return step(*tensors)
+
+        first = in_torch(lambda: make_fx(recorded, decomposition_table=FIRST)(*fakes))
+        with torch.no_grad():
+            run = Functional(first).run
+            functional = torch.func.functionalize(lambda *tensors: run(*tensors), remove="mutations")
+            second = in_torch(lambda: make_fx(functional, decomposition_table=decompositions())(*plain))
+    graph = second.graph
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is torch.ops.aten.copy_.default:
+            graph.erase_node(node)
+    output = next(node for node in graph.nodes if node.op == "output").args[0]
+    graph.eliminate_dead_code()
+    for argument, placeholder, result in zip(arguments, placeholders, output[1:]):
+        argument.next = None if source(result) is placeholder else result
+    constants = {node.target: getattr(second, node.target) for node in graph.nodes if node.op == "get_attr"}
+    return Trace(graph, constants, arguments, placeholders, output[0], origins.draws)
+
+
+def source(node):
+    while node.op == "call_function" and node.target in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
+        node = node.args[0]
+    return node
+
+
+def in_torch(function):
+    """What cannot be recorded, as an error that says where."""
+    try:
+        return function()
+    except torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode as error:
+        raise refused(error) from error
+    except torch._subclasses.fake_tensor.DataDependentOutputException as error:
+        raise refused(error) from error
+    except torch._subclasses.fake_tensor.DynamicOutputShapeException as error:
+        raise refused(error) from error
+
+
+def refused(error):
+    origin = fx_traceback.current_meta.get(ORIGIN) or Origin()
+    return SheafError(Code.UNSUPPORTED, [Diagnostic("error", f"{error}: the step depends on values of tensors, at {origin}",
+                      "Sheaf takes steps of static shapes without branches on values: write it with torch.where")])

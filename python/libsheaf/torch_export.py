@@ -33,7 +33,7 @@ class TorchStep(Step):
 
 
 def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, example_batch, *, clip_norm: float | None = None,
-           clip_value: float | None = None, autocast: torch.dtype | None = None, name: str | None = None) -> TorchStep:
+           clip_value: float | None = None, autocast: torch.dtype | None = None, expert_capacity: float | None = None, name: str | None = None) -> TorchStep:
     """A training step out of a module: forward, loss, backward and the optimizer's step, as one function of static shapes.
 
     model: any module, on the CPU, a GPU or `meta`. It stays as it is.
@@ -43,12 +43,11 @@ def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, examp
     example_batch: a dictionary of arguments by keyword, a pair (inputs, targets), or a tensor; shapes and types are what counts.
     clip_norm, clip_value: as of clip_grad_norm_ and clip_grad_value_, which come before the optimizer.
     autocast: torch.bfloat16, say: forward and loss run under torch.autocast.
+    expert_capacity: experts of transformers take at most so many times their even share of the tokens, and the rest is dropped.
+        None: nothing is dropped, and every expert computes every token.
     """
-    recorded = trace(model, loss, optimizer, example_batch, clip_norm=clip_norm, clip_value=clip_value, autocast=autocast)
-    unused = {placeholder for argument, placeholder in zip(recorded.arguments, recorded.placeholders)
-              if argument.tree == "optimizer" and argument.next is None}
-    kept = [(a, p) for a, p in zip(recorded.arguments, recorded.placeholders) if p not in unused]
-    recorded.arguments, recorded.placeholders = [a for a, _ in kept], [p for _, p in kept]
+    recorded = trace(model, loss, optimizer, example_batch, clip_norm=clip_norm, clip_value=clip_value, autocast=autocast,
+                     expert_capacity=expert_capacity)
     text, sidecar = lower(recorded)
     step = TorchStep.from_text(text, name=name or type(model).__name__, sidecar=sidecar)
     step._trace, step._text, step._sidecar = recorded, text, sidecar
@@ -130,13 +129,15 @@ class Lowering:
         name = node.target.name().removeprefix("aten::")
         packet = name.partition(".")[0].replace("prims::", "prims.")
         with jax.named_scope("/".join(origin.scope)) if origin.scope else contextlib.nullcontext():
+            draws = origin.draw is not None and packet in DRAWS
+            function = DRAWS[packet] if draws else OPS.get(name) or OPS.get(packet)
+            if function is None:
+                raise unsupported(f"the op {node.target} is not in Sheaf's table", origin)
             try:
-                if origin.draw is not None:
-                    found = DRAWS[packet](jax.random.fold_in(self.key, origin.draw), out, *args, **kwargs)
+                if draws:
+                    found = function(jax.random.fold_in(self.key, origin.draw), out, *args, **kwargs)
                 else:
-                    found = (OPS.get(name) or OPS[packet])(out, *args, **kwargs)
-            except KeyError:
-                raise unsupported(f"the op {node.target} is not in Sheaf's table", origin) from None
+                    found = function(out, *args, **kwargs)
             except NotImplementedError as error:
                 raise unsupported(f"the op {node.target} is not in Sheaf's table with {error}", origin) from None
             return settled(found, out)

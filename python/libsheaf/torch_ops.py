@@ -597,8 +597,8 @@ def pool_window(x, n, kernel, stride, padding, ceil_mode, out_shape, dilation=1)
 
 
 def max_pool(x, window):
-    low = -jnp.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
-    return lax.reduce_window(x, jnp.asarray(low, x.dtype), lax.max, **window)
+    low = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else np.iinfo(x.dtype).min
+    return lax.reduce_window(x, np.array(low, x.dtype), lax.max, **window)
 
 
 def max_pool_nd(n):
@@ -615,13 +615,13 @@ def max_pool_nd(n):
 
 
 def average_pool(x, window, count_padding, divisor, n):
-    total = lax.reduce_window(wide(x), jnp.zeros((), wide(x).dtype), lax.add, **window)
+    total = lax.reduce_window(wide(x), np.zeros((), wide(x).dtype), lax.add, **window)
     if divisor:
         return (total / divisor).astype(x.dtype)
     if count_padding or all(p == (0, 0) for p in window["padding"]):
         return (total / math.prod(window["window_dimensions"])).astype(x.dtype)
     ones = np.ones((1,) * (x.ndim - n) + x.shape[-n:], np.float32)
-    return (total / lax.reduce_window(jnp.asarray(ones), jnp.float32(0), lax.add, **window)).astype(x.dtype)
+    return (total / lax.reduce_window(jnp.asarray(ones), np.float32(0), lax.add, **window)).astype(x.dtype)
 
 
 def average_pool_nd(n):

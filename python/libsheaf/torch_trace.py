@@ -139,6 +139,7 @@ class Optimizer:
         optimizer.state = defaultdict(dict)
         try:
             for group, names in zip(optimizer.param_groups, self.groups):
+                names = [name for name in names if parameters[name].requires_grad]
                 for name in names:
                     parameter = parameters[name].detach()
                     parameter.grad = torch.zeros((), dtype=parameter.dtype, device=parameter.device).expand(parameter.shape)
@@ -212,13 +213,12 @@ def adafactor_numbers():
         yield
 
 
-class Attention(TorchFunctionMode):
-    """Attention as its formula, which each device then runs as it does best. PyTorch records the kernel of the device at hand."""
+class Formulas(TorchFunctionMode):
+    """Functions as their formulas, which each device then runs as it does best, where PyTorch would record the kernel of the device
+    at hand, or strides."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is torch.nn.functional.scaled_dot_product_attention:
-            return attention(*args, **(kwargs or {}))
-        return func(*args, **(kwargs or {}))
+        return FORMULAS.get(func, func)(*args, **(kwargs or {}))
 
 
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -233,6 +233,54 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min) if attn_mask.dtype == torch.bool else scores + attn_mask
     weights = torch.softmax(scores, -1).to(value.dtype)
     return (torch.dropout(weights, dropout_p, True) if dropout_p else weights) @ value
+
+
+def average_pool(input, output_size):
+    if output_size in (1, (1, 1), [1, 1]):
+        return input.mean((-1, -2), keepdim=True)
+    return torch.ops.aten._adaptive_avg_pool2d(input, [output_size] * 2 if isinstance(output_size, int) else [
+        size if out is None else out for size, out in zip(input.shape[-2:], output_size)])
+
+
+FORMULAS = {torch.nn.functional.scaled_dot_product_attention: attention, torch.nn.functional.adaptive_avg_pool2d: average_pool}
+
+
+@contextlib.contextmanager
+def experts(capacity):
+    """Experts of transformers as products of one batch: their own kernels have as many rows as the router sends. Each expert
+    takes at most `capacity` times its even share of the tokens, in their order; None: all."""
+
+    def forward(self, hidden, index, weights):
+        tokens, choices = index.shape
+        chosen = torch.nn.functional.one_hot(index, self.num_experts)
+        if capacity is None:
+            combine = (chosen * weights[..., None]).sum(1).t()[..., None]
+            return (apply_experts(self, hidden.expand(self.num_experts, *hidden.shape)) * combine).sum(0).to(hidden.dtype)
+        rows = -(-int(tokens * choices * capacity) // self.num_experts)
+        flat = chosen.reshape(-1, self.num_experts)
+        places = ((flat.cumsum(0) - 1) * flat).reshape(chosen.shape)
+        slots = torch.nn.functional.one_hot(places.clamp(max=rows), rows + 1)[..., :rows] * chosen[..., None]
+        combine = (slots * weights[..., None, None]).sum(1)
+        given = torch.einsum("tec,tk->eck", slots.sum(1).to(hidden.dtype), hidden)
+        return torch.einsum("tec,ecn->tn", combine.to(hidden.dtype), apply_experts(self, given))
+
+    module = sys.modules.get("transformers.integrations.moe")
+    functions = getattr(getattr(module, "ExpertsInterface", None), "_global_mapping", {})
+    with mock.patch.dict(functions, {name: forward for name in functions}):
+        yield
+
+
+def apply_experts(self, rows):
+    """[experts, rows, features] through each expert's two products."""
+
+    def linear(name, rows):
+        weight = getattr(self, name)
+        y = rows @ (weight if self.is_transposed else weight.transpose(-2, -1))
+        return y + getattr(self, f"{name}_bias")[:, None] if self.has_bias else y
+
+    if self.has_gate:
+        return linear("down_proj", self._apply_gate(linear("gate_up_proj", rows)))
+    return linear("down_proj", self.act_fn(linear("up_proj", rows)))
 
 
 class Origins(TorchDispatchMode):
@@ -365,7 +413,7 @@ def loss_of(model, loss, batch, values):
     return found
 
 
-def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None) -> Trace:
+def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None, expert_capacity=None) -> Trace:
     """Records a step. Nothing of the model or the optimizer changes."""
     parameters = dict(model.named_parameters())
     if not any(parameter.requires_grad for parameter in parameters.values()):
@@ -389,7 +437,7 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
         values = dict(named)
         cast = torch.autocast("cpu" if device == "meta" else device, autocast) if autocast else contextlib.nullcontext()
         with origins.of_modules():
-            with cast, Attention():
+            with cast, Formulas(), experts(expert_capacity):
                 number = loss_of(model, loss, replaced(batch, of["batch"]), values)
             if number.numel() != 1:
                 raise usage(f"the loss has the shape {tuple(number.shape)}, and must be one number")
@@ -424,12 +472,16 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target is torch.ops.aten.copy_.default:
             graph.erase_node(node)
-    output = next(node for node in graph.nodes if node.op == "output").args[0]
-    graph.eliminate_dead_code()
-    for argument, placeholder, result in zip(arguments, placeholders, output[1:]):
+    output = next(node for node in graph.nodes if node.op == "output")
+    loss_node, *results = output.args[0]
+    for argument, placeholder, result in zip(arguments, placeholders, results):
         argument.next = None if source(result) is placeholder else result
+    output.args = ([loss_node] + [argument.next for argument in arguments if argument.next is not None],)
+    graph.eliminate_dead_code()
+    pairs = [(argument, placeholder) for argument, placeholder in zip(arguments, placeholders)
+             if argument.tree != "optimizer" or argument.next is not None]
     constants = {node.target: getattr(second, node.target) for node in graph.nodes if node.op == "get_attr"}
-    return Trace(graph, constants, arguments, placeholders, output[0], origins.draws)
+    return Trace(graph, constants, [a for a, _ in pairs], [p for _, p in pairs], loss_node, origins.draws)
 
 
 def source(node):

@@ -163,7 +163,8 @@ class Optimizer:
 
     @contextlib.contextmanager
     def on(self, parameters: dict, state: dict, rates: list):
-        """The optimizer has these parameters, this state and these rates meanwhile."""
+        """The optimizer has these parameters, this state and these rates meanwhile; `state` has the new state afterwards. Counts
+        are computed with in double precision, as PyTorch does with Python's numbers."""
         optimizer, groups, before = self.optimizer, self.optimizer.param_groups, self.optimizer.state
         taken = {"fused": False, "foreach": False}
         try:
@@ -173,9 +174,11 @@ class Optimizer:
                 for group, names, rate in zip(groups, self.groups, rates)]
             optimizer.state = defaultdict(dict)
             for (key, name), value in state.items():
-                optimizer.state[parameters[name]][key] = value
+                optimizer.state[parameters[name]][key] = value if value.ndim else value.double()
             with mock.patch("torch.compiler.is_compiling", lambda: True), NumbersAsTensors(), adafactor_numbers():
                 yield optimizer
+            for (key, name), value in state.items():
+                state[key, name] = optimizer.state[parameters[name]][key].to(value.dtype)
         finally:
             optimizer.param_groups, optimizer.state = groups, before
 
@@ -215,10 +218,20 @@ def adafactor_numbers():
 
 class Formulas(TorchFunctionMode):
     """Functions as their formulas, which each device then runs as it does best, where PyTorch would record the kernel of the device
-    at hand, or strides."""
+    at hand, or strides. PyTorch's own functions call each other without modes, so their names are patched as well."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         return FORMULAS.get(func, func)(*args, **(kwargs or {}))
+
+    def __enter__(self):
+        self.patches = contextlib.ExitStack()
+        for function, formula in FORMULAS.items():
+            self.patches.enter_context(mock.patch.object(torch.nn.functional, function.__name__, formula))
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        self.patches.close()
+        return super().__exit__(*error)
 
 
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -424,7 +437,7 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
     arguments += [Argument("optimizer", path, value) for path, value in sorted(updates.state.items(), key=lambda item: item[0][0])]
     arguments += [Argument("batch", path, value) for path, value in tensors_of(batch)]
     several = len(updates.groups) > 1
-    arguments += [Argument("lr", (i,) if several else (), torch.as_tensor(group["lr"], dtype=torch.float32).detach().cpu())
+    arguments += [Argument("lr", (i,) if several else (), torch.as_tensor(group["lr"], dtype=torch.float64).detach().cpu())
                   for i, group in enumerate(optimizer.param_groups)]
     device = next(iter(parameters.values())).device.type
     origins = Origins(model)

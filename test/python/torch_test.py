@@ -1,0 +1,400 @@
+"""Steps out of PyTorch: losses, gradients and state are those of PyTorch itself. Ten losses are compared in double precision, in
+which no rounding is amplified."""
+
+import copy
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("jax")
+
+import libsheaf as sf
+import torch_models
+from libsheaf.torch_trace import tensors_of
+
+nn, F = torch.nn, torch.nn.functional
+QUICK = ("gpt2", "t5", "mixtral", "convnext")
+
+
+def write_batch(session, step, batch):
+    arguments = [argument for argument in step.arguments if argument.role == "batch"]
+    for argument, (_, tensor) in zip(arguments, tensors_of(batch), strict=True):
+        session[argument.index] = tensor
+
+
+def open_session(step):
+    session = sf.Session(step, engine="cpu", threads=1)
+    for name, tensor in step.values().items():
+        session[name] = tensor
+    return session
+
+
+def loss_of(model, loss, batch):
+    if isinstance(batch, dict):
+        found = model(**batch)
+        return found.loss if loss is None else loss(found, batch)
+    return loss(model(batch[0]), batch[1])
+
+
+def torch_losses(model, loss, optimizer, batches, before_step=lambda model: None, after_step=lambda: None):
+    found = []
+    for batch in batches:
+        optimizer.zero_grad()
+        number = loss_of(model, loss, batch)
+        number.backward()
+        before_step(model)
+        optimizer.step()
+        after_step()
+        found.append(number.item())
+    return found
+
+
+def sheaf_losses(step, batches, after_step=lambda session: None):
+    found = []
+    with open_session(step) as session:
+        for batch in batches:
+            write_batch(session, step, batch)
+            found.append(session.run())
+            after_step(session)
+        state = {argument.name: session.read(argument.index, framework="torch") for argument in step.arguments}
+    return found, state
+
+
+def doubled(tree):
+    if isinstance(tree, dict):
+        return {key: doubled(value) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(map(doubled, tree))
+    return tree.double() if isinstance(tree, torch.Tensor) and tree.is_floating_point() else tree
+
+
+class Small(nn.Module):
+    """Two layers with a norm that keeps statistics."""
+
+    def __init__(self, width=8, dropout=0.0):
+        super().__init__()
+        self.up, self.norm, self.down = nn.Linear(4, width), nn.BatchNorm1d(width), nn.Linear(width, 3, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.down(self.dropout(torch.relu(self.norm(self.up(x)))))
+
+
+def small(seed=0, **options):
+    torch.manual_seed(seed)
+    model = Small(**options)
+    return model, [(torch.randn(6, 4), torch.randint(0, 3, (6,))) for _ in range(10)]
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.nightly) for name in torch_models.MODELS])
+def test_model(name):
+    model, loss, batches = torch_models.make(name)
+    step = sf.torch.export(model, loss, torch.optim.SGD(model.parameters(), lr=1.0), batches[0])
+    reference = copy.deepcopy(model)
+    loss_of(reference, loss, batches[0]).backward()
+    _, state = sheaf_losses(step, batches[:1])
+    largest = max(parameter.grad.abs().max().item() for parameter in reference.parameters() if parameter.grad is not None)
+    for key, parameter in reference.named_parameters():
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        error = (parameter.detach() - state[f"params[{key!r}]"] - gradient).abs().max().item()
+        assert error <= 2e-3 * max(gradient.abs().max().item(), 1e-2 * largest), key
+
+    model, batches = model.double(), doubled(batches)
+    step = sf.torch.export(model, loss, torch.optim.AdamW(model.parameters(), lr=1e-3), batches[0])
+    found, _ = sheaf_losses(step, batches)
+    np.testing.assert_allclose(found, torch_losses(model, loss, torch.optim.AdamW(model.parameters(), lr=1e-3), batches), rtol=1e-6)
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+    "sgd_momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.01),
+    "adam_amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True, maximize=True),
+    "adamw_foreach": lambda p: torch.optim.AdamW(p, lr=0.01, foreach=True),
+    "adamw_fused": lambda p: torch.optim.AdamW(p, lr=0.01, fused=True),
+    "adafactor": lambda p: torch.optim.Adafactor(p, lr=0.1),
+    "muon": lambda p: torch.optim.Muon([q for q in p if q.ndim == 2], lr=0.1),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.1),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9, centered=True),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=0.01),
+    "radam": lambda p: torch.optim.RAdam(p, lr=0.01),
+    "adamax": lambda p: torch.optim.Adamax(p, lr=0.01),
+    "adadelta": lambda p: torch.optim.Adadelta(p, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizer(name):
+    """Losses and all of its state after ten steps."""
+    model, batches = small()
+    model, batches = model.double(), doubled(batches)
+    optimizer = OPTIMIZERS[name](list(model.parameters()))
+    step = sf.torch.export(model, F.cross_entropy, optimizer, batches[0])
+    found, state = sheaf_losses(step, batches)
+    np.testing.assert_allclose(found, torch_losses(model, F.cross_entropy, optimizer, batches), rtol=1e-6)
+    names = {parameter: key for key, parameter in model.named_parameters()}
+    for parameter, kept in optimizer.state.items():
+        for key, value in kept.items():
+            if value is not None:
+                ours = state[f"optimizer[{key!r}][{names[parameter]!r}]"]
+                assert torch.allclose(ours, value.to(ours.dtype), rtol=1e-5, atol=1e-12), (key, names[parameter])
+    for key, value in model.state_dict().items():
+        tree = "params" if key in dict(model.named_parameters()) else "buffers"
+        assert torch.allclose(state[f"{tree}[{key!r}]"], value, rtol=1e-5, atol=1e-12), key
+
+
+def test_groups_schedule_and_clipping():
+    """Two groups, rates that a scheduler changes, and gradients clipped by value and by norm."""
+    model, batches = small()
+    model, batches = model.double(), doubled(batches)
+
+    def tools(model):
+        optimizer = torch.optim.AdamW([{"params": [model.down.weight], "lr": 0.1, "weight_decay": 0.0},
+                                       {"params": [*model.up.parameters(), *model.norm.parameters()]}], lr=0.01)
+        return optimizer, torch.optim.lr_scheduler.OneCycleLR(optimizer, [0.1, 0.01], total_steps=11)
+
+    optimizer, _ = tools(model)
+    step = sf.torch.export(model, F.cross_entropy, optimizer, batches[0], clip_value=0.05, clip_norm=0.1)
+    assert [argument.path for argument in step.arguments if argument.role == "other"] == ["lr/0", "lr/1"]
+    rates, scheduler = tools(copy.deepcopy(model))
+
+    def next_rates(session):
+        scheduler.step()
+        for i, group in enumerate(rates.param_groups):
+            session[f"lr/{i}"] = group["lr"]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # this scheduler steps without its optimizer
+        found, _ = sheaf_losses(step, batches, next_rates)
+    optimizer, scheduler = tools(model)
+
+    def clip(model):
+        nn.utils.clip_grad_value_(model.parameters(), 0.05)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+
+    np.testing.assert_allclose(found, torch_losses(model, F.cross_entropy, optimizer, batches, clip, scheduler.step), rtol=1e-6)
+
+
+def test_state_that_is_there_is_taken():
+    """Of an optimizer that has made steps: with dampening no other can be exported."""
+    model, batches = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, dampening=0.5)
+    with pytest.raises(sf.SheafError, match="dampening"):
+        sf.torch.export(model, F.cross_entropy, optimizer, batches[0])
+    torch_losses(model, F.cross_entropy, optimizer, batches[:2])
+    step = sf.torch.export(model, F.cross_entropy, optimizer, batches[0])
+    found, _ = sheaf_losses(step, batches[2:])
+    np.testing.assert_allclose(found, torch_losses(model, F.cross_entropy, optimizer, batches[2:]), rtol=1e-5)
+
+
+def test_export_changes_nothing():
+    model, batches = small()
+    optimizer = torch.optim.Adam(model.parameters())
+    before = copy.deepcopy(model.state_dict())
+    sf.torch.export(model, F.cross_entropy, optimizer, batches[0])
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert not optimizer.state and all(parameter.grad is None for parameter in model.parameters())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def test_roles_names_and_scopes():
+    model, batches = small()
+    step = sf.torch.export(model, F.cross_entropy, torch.optim.AdamW(model.parameters()), batches[0])
+    roles = {argument.path: (argument.role, argument.next is not None) for argument in step.arguments}
+    assert roles["params/up/weight"] == ("param", True)
+    assert roles["buffers/norm/running_mean"] == ("opt_state", True)
+    assert roles["optimizer/exp_avg/up/weight"] == ("opt_state", True)
+    assert roles["batch/0"] == roles["batch/1"] == ("batch", False)
+    assert roles["lr"] == ("other", False)
+    assert {"up", "norm", "down"} <= set(step.scopes)
+    # The products of the backward pass are in the scopes of their modules.
+    flops = {entry["scope"]: entry["flops"] for entry in step.show(all=True).data["scopes"]}
+    assert flops["up"] > 0 and flops["down"] >= 3 * 2 * 6 * 8 * 3
+
+
+def test_dropout_draws_anew():
+    """Each step has another mask, the same seed has the same masks, and half of the numbers pass."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(1000, 1, bias=False))
+    nn.init.ones_(model[1].weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    step = sf.torch.export(model, lambda y, _: y.mean(), optimizer, (torch.ones(4, 1000), torch.zeros(4)))
+    assert [argument.path for argument in step.arguments if argument.role == "key"] == ["key"]
+    batch = torch.ones(4, 1000), torch.zeros(4)
+    first, _ = sheaf_losses(step, [batch] * 5)
+    again, _ = sheaf_losses(step, [batch] * 5)
+    assert first == again and len(set(first)) == 5
+    assert all(abs(value - 1000) < 100 for value in first)  # a standard deviation is 16
+
+
+def test_checkpoint_recomputes_the_same_mask():
+    """With a mask of its own, the recomputed pass would give gradients that are not those of the loss."""
+    class Checkpointed(nn.Module):
+        def __init__(self, reentrant):
+            super().__init__()
+            self.weight, self.reentrant = nn.Parameter(torch.ones(64)), reentrant
+
+        def forward(self, x):
+            def part(x):
+                return F.dropout(x * self.weight, 0.5) ** 2
+
+            return torch.utils.checkpoint.checkpoint(part, x, use_reentrant=self.reentrant)
+
+    model = Checkpointed(False)
+    batch = torch.ones(8, 64, requires_grad=True), torch.zeros(8)
+    step = sf.torch.export(model, lambda y, _: y.sum(), torch.optim.SGD(model.parameters(), lr=1.0), batch)
+    (loss,), state = sheaf_losses(step, [(torch.ones(8, 64), torch.zeros(8))])
+    # The loss is 4 per number that passes, its gradient by the weights 8.
+    assert loss > 0 and torch.sum(1 - state["params['weight']"]).item() == pytest.approx(2 * loss)
+
+
+def test_autocast():
+    """In bfloat16 the losses are PyTorch's to its precision, and the products are of bfloat16."""
+    model, batches = small(width=32)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    step = sf.torch.export(model, F.cross_entropy, optimizer, batches[0], autocast=torch.bfloat16)
+    assert "bf16" in "".join(line for line in step.text().splitlines() if "dot_general" in line)
+    found, _ = sheaf_losses(step, batches)
+    expected = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        expected.append(loss.item())
+    np.testing.assert_allclose(found, expected, rtol=2e-2)
+
+
+def test_frozen_parameters_stay():
+    model, batches = small()
+    model.up.requires_grad_(False)
+    step = sf.torch.export(model, F.cross_entropy, torch.optim.AdamW(model.parameters(), lr=0.1), batches[0])
+    assert step.argument("params.up.weight").next is None
+    assert not any(argument.path.startswith("optimizer/exp_avg/up") for argument in step.arguments)
+    found, _ = sheaf_losses(step, batches)
+    np.testing.assert_allclose(found, torch_losses(model, F.cross_entropy, torch.optim.AdamW(model.parameters(), lr=0.1), batches), rtol=1e-4)
+
+
+def test_models_without_data():
+    """On `meta`, for 8 H100."""
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(4096, 16384), nn.GELU(), nn.Linear(16384, 4096))
+        batch = torch.empty(64, 4096), torch.empty(64, 4096)
+    step = sf.torch.export(model, F.mse_loss, torch.optim.AdamW(model.parameters()), batch)
+    assert sf.plan(step, "8xH100", progress=False).ranks == 8
+
+
+def test_split_on_four_ranks():
+    model, loss, batches = torch_models.make("gpt2")
+    step = sf.torch.export(model, loss, torch.optim.AdamW(model.parameters(), lr=1e-3), batches[0])
+    for recipe in ("dp", "zero3"):
+        assert sf.pin(step, recipe=recipe, ranks=2).verify(steps=2).passed
+    plan = sf.plan(step, "1x4xCPU", progress=False)
+    assert plan.ranks == 4 and plan.verify(steps=2).passed
+
+
+def test_saved_for_the_command(tmp_path):
+    model, batches = small()
+    step = sf.torch.export(model, F.cross_entropy, torch.optim.AdamW(model.parameters()), batches[0])
+    step.save(tmp_path / "step.stablehlo.mlir")
+    again = sf.load(tmp_path / "step.stablehlo.mlir", strict=True)
+    assert again.hash == step.hash
+    assert [(a.path, a.role, a.next) for a in again.arguments] == [(a.path, a.role, a.next) for a in step.arguments]
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.inner(x)
+        return y if y.sum() > 0 else -y
+
+
+class Unknown(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.linalg.eigvalsh(self.inner(x))
+
+
+@pytest.mark.parametrize("model, batch, says", [
+    (Branches(), (torch.ones(4, 4), torch.ones(4, 4)), "values of tensors.*torch_test.py"),
+    (Unknown(), (torch.ones(4, 4), torch.ones(4)), "op aten._linalg_eigh.*torch_test.py"),
+    (nn.Linear(4, 4), (torch.ones(4, 4),), "pairs"),
+    (nn.Linear(4, 4), (torch.ones(4, 4), torch.ones(4, 4), 1), "pairs"),
+], ids=["branch", "unknown", "single", "triple"])
+def test_refused(model, batch, says):
+    with pytest.raises(sf.SheafError, match=says):
+        sf.torch.export(model, F.mse_loss, torch.optim.SGD(model.parameters()), batch)
+
+
+def test_refused_arguments():
+    model, batches = small()
+    with pytest.raises(sf.SheafError, match="no loss"):
+        sf.torch.export(model, None, torch.optim.SGD(model.parameters()), {"x": batches[0][0]})
+    with pytest.raises(sf.SheafError, match="one number"):
+        sf.torch.export(model, lambda y, t: y, torch.optim.SGD(model.parameters()), batches[0])
+    with pytest.raises(sf.SheafError, match="not the model's"):
+        sf.torch.export(model, F.cross_entropy, torch.optim.SGD(Small().parameters()), batches[0])
+
+
+def test_trainer():
+    """Losses, schedules, state in and out, and batches of two shapes."""
+    model, batches = small()
+    reference = copy.deepcopy(model)
+
+    def tools(model):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        return optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+
+    optimizer, scheduler = tools(model)
+    other, other_scheduler = tools(reference)
+    with sf.torch.compile(model, optimizer, F.cross_entropy, engine="cpu", threads=1) as train:
+        for i, (x, y) in enumerate(batches):
+            x, y = (x, y) if i < 6 else (x[:5], y[:5])
+            found = train(x, y)
+            scheduler.step()
+            expected = torch_losses(reference, F.cross_entropy, other, [(x, y)])
+            other_scheduler.step()
+            assert found.item() == pytest.approx(expected[0], rel=1e-5)
+        state, expected = optimizer.state_dict(), other.state_dict()
+        assert state["param_groups"] == expected["param_groups"]
+        for number, kept in expected["state"].items():
+            for key, value in kept.items():
+                assert torch.allclose(state["state"][number][key], value, rtol=1e-3, atol=1e-6)
+        weight = model.state_dict()["down.weight"]
+        assert torch.allclose(weight, reference.down.weight, rtol=1e-3, atol=1e-5)
+        assert torch.allclose(model.eval()(x), reference.eval()(x), rtol=1e-3, atol=1e-4)
+        model.train(), reference.train()
+        # State that is loaded is trained from.
+        other.param_groups[0]["lr"] = 0.05
+        model.load_state_dict(reference.state_dict())
+        optimizer.load_state_dict(other.state_dict())
+        found = [train(x, y).item() for x, y in batches]
+    np.testing.assert_allclose(found, torch_losses(reference, F.cross_entropy, other, batches), rtol=1e-3)
+
+
+def test_trainer_of_a_plan():
+    model, loss, batches = torch_models.make("gpt2")
+    reference = copy.deepcopy(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    with sf.torch.compile(model, optimizer, cluster="1x2xCPU", engine="cpu", threads=2, progress=False) as train:
+        found = [train(**batch).item() for batch in batches]
+    np.testing.assert_allclose(found, torch_losses(reference, None, torch.optim.AdamW(reference.parameters(), lr=1e-3), batches), rtol=1e-4)
+    assert torch.allclose(model.lm_head.weight, reference.lm_head.weight, rtol=1e-2, atol=1e-4)
+
+
+def test_torch_is_imported_when_it_is_used():
+    import subprocess
+    import sys
+
+    code = "import sys, libsheaf; assert 'torch' not in sys.modules and 'jax' not in sys.modules; libsheaf.torch; assert 'torch' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,6 +24,8 @@ class Trainer:
         self.model, self.optimizer, self.loss, self.options = model, optimizer, loss, options
         self.cluster, self.engine, self.threads, self.seed, self.progress = cluster, engine, threads, seed, progress
         self.steps, self.session, self.shape = {}, None, None
+        self.groups = [{key: value for key, value in group.items() if key not in ("params", "lr", "initial_lr")}
+                       for group in optimizer.param_groups]
         self.is_ahead = False
         """the library's state is newer than the module's"""
         self.is_behind = True
@@ -40,6 +42,7 @@ class Trainer:
         if named and batch:
             raise usage("a batch comes in place or by keyword, not both")
         batch = named or (batch[0] if len(batch) == 1 else batch)
+        self.check_groups()
         self.open(batch)
         if self.is_behind:
             self.write()
@@ -49,6 +52,14 @@ class Trainer:
             self.session.write(argument.index, float(group["lr"]))
         self.is_ahead = True
         return torch.tensor(self.session.run())
+
+    def check_groups(self) -> None:
+        """Of the optimizer's numbers, rates alone may change: the step has the others as constants."""
+        for now, then in zip(self.optimizer.param_groups, self.groups):
+            for key, value in then.items():
+                if now[key] != value:
+                    raise usage(f"the optimizer's {key!r} is {now[key]}, and was {value}: of its numbers only `lr` may change between steps",
+                                "of schedulers that change others, cycle_momentum=False says not to; else call sf.torch.compile again")
 
     @property
     def step(self):

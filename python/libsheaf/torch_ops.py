@@ -499,22 +499,41 @@ def positions(x, dim, index):
     return tuple(grid)
 
 
+def few_of_each_row(x, dim, index) -> bool:
+    return index.shape[dim] <= 8 and index.shape[:dim] + index.shape[dim + 1:] == x.shape[:dim] + x.shape[dim + 1:]
+
+
+def chosen(x, dim, index):
+    """For each place in a row of the index: where it points to in the row of `x`, and the place. Choices can be split along all
+    dimensions, which a scatter by computed indices cannot."""
+    along = lax.broadcasted_iota(index.dtype, x.shape, dim)
+    for k in range(index.shape[dim]):
+        yield along == lax.slice_in_dim(index, k, k + 1, axis=dim), k
+
+
 @op("scatter")
 def scatter(out, x, dim, index, source, reduce=None):
     dim = dim % x.ndim
-    if is_array(source):
-        source = source[tuple(slice(0, n) for n in index.shape)].astype(x.dtype)
     if reduce:
         return scatter_reduce(out, x, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
-    if index.shape[dim] == 1 and index.shape[:dim] + index.shape[dim + 1:] == x.shape[:dim] + x.shape[dim + 1:]:
-        # One element of each row: a choice, which can be split along the row.
-        return jnp.where(lax.broadcasted_iota(index.dtype, x.shape, dim) == index, jnp.asarray(source, x.dtype), x)
+    source = jnp.asarray(source, x.dtype)
+    if source.ndim:
+        source = source[tuple(slice(0, n) for n in index.shape)]
+    if few_of_each_row(x, dim, index):
+        for here, k in chosen(x, dim, index):
+            x = jnp.where(here, lax.slice_in_dim(source, k, k + 1, axis=dim) if source.ndim else source, x)
+        return x
     return x.at[positions(x, dim, index)].set(source, mode="drop")
 
 
 @op("scatter_add")
 def scatter_add(out, x, dim, index, source):
-    return x.at[positions(x, dim, index)].add(source[tuple(slice(0, n) for n in index.shape)].astype(x.dtype), mode="drop")
+    dim, source = dim % x.ndim, source[tuple(slice(0, n) for n in index.shape)].astype(x.dtype)
+    if few_of_each_row(x, dim, index):
+        for here, k in chosen(x, dim, index):
+            x = x + jnp.where(here, lax.slice_in_dim(source, k, k + 1, axis=dim), jnp.zeros((), x.dtype))
+        return x
+    return x.at[positions(x, dim, index)].add(source, mode="drop")
 
 
 @op("scatter_reduce")

@@ -12,6 +12,7 @@ import torch
 
 from .errors import Code, Diagnostic, SheafError
 from .steps import Step
+from .torch_merged import MERGED, Merged
 from .torch_ops import DRAWS, OPS, dtype_of
 from .torch_trace import ORIGIN, Origin, Trace, trace
 
@@ -105,48 +106,62 @@ def put(tree, path, leaf) -> None:
 
 
 class Lowering:
-    """Runs a record on the tracers of JAX, each node once, in the scope of its module."""
+    """Runs a record on the tracers of JAX, each node once, in the scope of its module. Where PyTorch merges dimensions for a product,
+    these stay apart (torch_merged.py)."""
 
     def __init__(self, recorded: Trace, arguments: dict, key):
-        self.values, self.key = dict(arguments), key
-        self.constants = {name: constant_of(tensor) for name, tensor in recorded.constants.items()}
+        self.values, self.key, self.merged = dict(arguments), key, {}
         for node in recorded.graph.nodes:
             if node.op == "get_attr":
-                self.values[node] = self.constants[node.target]
+                self.values[node] = constant_of(recorded.constants[node.target])
             elif node.op == "call_function":
-                self.values[node] = self.run(node)
+                origin = node.meta.get(ORIGIN, Origin())
+                with jax.named_scope("/".join(origin.scope)) if origin.scope else contextlib.nullcontext():
+                    self.run(node, origin)
 
     def value(self, node):
+        if node not in self.values:
+            self.values[node] = self.merged[node].plain()
         return self.values[node]
 
-    def run(self, node):
-        args = torch.fx.map_arg(node.args, self.values.__getitem__)
-        kwargs = torch.fx.map_arg(node.kwargs, self.values.__getitem__)
+    def form(self, node) -> Merged:
+        return self.merged.get(node) or Merged.of(self.value(node))
+
+    def run(self, node, origin) -> None:
         if node.target is operator.getitem:
-            return args[0][args[1]]
-        origin, out = node.meta.get(ORIGIN, Origin()), node.meta.get("val")
-        kwargs = {key: value for key, value in kwargs.items() if key not in ("device", "layout", "pin_memory", "memory_format")}
-        name = node.target.name().removeprefix("aten::")
+            self.values[node] = self.value(node.args[0])[node.args[1]]
+            return
+        name, out = node.target.name().removeprefix("aten::"), node.meta.get("val")
         packet = name.partition(".")[0].replace("prims::", "prims.")
-        with jax.named_scope("/".join(origin.scope)) if origin.scope else contextlib.nullcontext():
-            draws = origin.draw is not None and packet in DRAWS
-            function = DRAWS[packet] if draws else OPS.get(name) or OPS.get(packet)
-            if function is None:
-                raise unsupported(f"the op {node.target} is not in Sheaf's table", origin)
-            try:
-                if draws:
-                    found = function(jax.random.fold_in(self.key, origin.draw), out, *args, **kwargs)
-                else:
-                    found = function(out, *args, **kwargs)
-            except NotImplementedError as error:
-                raise unsupported(f"the op {node.target} is not in Sheaf's table with {error}", origin) from None
-            return settled(found, out)
+        form = MERGED[packet](out, self.form, *node.args, **node.kwargs) if packet in MERGED else None
+        if form is not None:
+            self.merged[node] = Merged(settled_type(form.array, out), form.groups)
+            return
+        args = torch.fx.map_arg(node.args, self.value)
+        kwargs = torch.fx.map_arg(node.kwargs, self.value)
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("device", "layout", "pin_memory", "memory_format")}
+        draws = origin.draw is not None and packet in DRAWS
+        function = DRAWS[packet] if draws else OPS.get(name) or OPS.get(packet)
+        if function is None:
+            raise unsupported(f"the op {node.target} is not in Sheaf's table", origin)
+        try:
+            if draws:
+                found = function(jax.random.fold_in(self.key, origin.draw), out, *args, **kwargs)
+            else:
+                found = function(out, *args, **kwargs)
+        except NotImplementedError as error:
+            raise unsupported(f"the op {node.target} is not in Sheaf's table with {error}", origin) from None
+        self.values[node] = settled(found, out)
+
+
+def settled_type(array, out):
+    return array if array.dtype == dtype_of(out.dtype) else array.astype(dtype_of(out.dtype))
 
 
 def settled(found, out):
     """The results in the types and shapes that PyTorch says."""
     if isinstance(out, torch.Tensor):
-        found = found if found.dtype == dtype_of(out.dtype) else found.astype(dtype_of(out.dtype))
+        found = settled_type(found, out)
         assert found.shape == tuple(out.shape), (found.shape, out.shape)
         return found
     return [settled(x, o) if x is not None and o is not None else x for x, o in zip(found, out)]

@@ -241,9 +241,11 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = (query @ key.transpose(-2, -1)).float() * scale
     if is_causal:
-        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+        rows, columns = (torch.arange(n, device=query.device) for n in scores.shape[-2:])
+        attn_mask = rows[:, None] >= columns
     if attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min) if attn_mask.dtype == torch.bool else scores + attn_mask
+        hidden = torch.finfo(scores.dtype).min
+        scores = torch.where(attn_mask, scores, hidden) if attn_mask.dtype == torch.bool else scores + attn_mask
     weights = torch.softmax(scores, -1).to(value.dtype)
     return (torch.dropout(weights, dropout_p, True) if dropout_p else weights) @ value
 

@@ -45,10 +45,11 @@ class Trainer:
         self.check_groups()
         self.open(batch)
         if self.is_behind:
-            self.write()
-        for argument, (_, tensor) in zip(self.of("batch"), tensors_of(batch)):
+            self.step.write(self.session, self.seed)
+            self.is_behind = False
+        for argument, (_, tensor) in zip(self.step.arguments_of("batch"), tensors_of(batch)):
             self.session.write(argument.index, tensor)
-        for argument, group in zip(self.of("lr"), self.optimizer.param_groups):
+        for argument, group in zip(self.step.arguments_of("lr"), self.optimizer.param_groups):
             self.session.write(argument.index, float(group["lr"]))
         self.is_ahead = True
         return torch.tensor(self.session.run())
@@ -66,10 +67,6 @@ class Trainer:
         """The step, as exported for the shapes of the last batch."""
         return self.session.step if self.session else None
 
-    def of(self, tree):
-        """The arguments of the step that are of this kind."""
-        return [a for a, made in zip(self.step.arguments, self.step._trace.arguments) if made.tree == tree]
-
     def open(self, batch) -> None:
         """The session for batches of this shape. It has the state that the last one had."""
         shape = tuple((path, tuple(tensor.shape), tensor.dtype) for path, tensor in tensors_of(batch)), self.model.training
@@ -83,40 +80,11 @@ class Trainer:
         self.session = Session(self.steps[shape], engine=self.engine, threads=self.threads)
         self.shape, self.is_behind = shape, True
 
-    def state(self):
-        """Pairs of arguments of the step, and the module's or the optimizer's own tensors that they are."""
-        of = {"params": dict(self.model.named_parameters()), "buffers": dict(self.model.named_buffers())}
-        parameters, state = of["params"], self.optimizer.state
-        for argument, made in zip(self.step.arguments, self.step._trace.arguments):
-            if made.tree in of:
-                yield argument, of[made.tree][made.path[0]].detach()
-            elif made.tree == "optimizer":
-                key, name = made.path
-                kept = state[parameters[name]]
-                if key not in kept or kept[key] is None:
-                    kept[key] = made.value.clone()
-                yield argument, kept[key]
-
-    def write(self) -> None:
-        """The state of the module and of the optimizer goes to the library."""
-        for argument, tensor in self.state():
-            self.session.write(argument.index, tensor)
-        if self.step._trace.draws:
-            self.session.write("key", torch.tensor([0, self.seed], dtype=torch.uint32))
-        self.is_behind = False
-
     def read(self) -> None:
         """The library's state goes to the module and the optimizer."""
-        if not self.is_ahead:
-            return
-        self.is_ahead = False
-        for argument, tensor in self.state():
-            if argument.next is None:
-                continue
-            if tensor.device.type == "cpu" and tensor.is_contiguous():
-                self.session.read(argument.index, out=tensor)
-            else:
-                tensor.copy_(self.session.read(argument.index, framework="torch"))
+        if self.is_ahead:
+            self.is_ahead = False
+            self.step.read(self.session)
 
     def stale(self) -> None:
         self.is_behind, self.is_ahead = True, False

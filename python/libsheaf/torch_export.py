@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import operator
+import os
+import tempfile
 from collections import OrderedDict
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 
-from .errors import Code, Diagnostic, SheafError
-from .steps import Step
+from .errors import Code, Diagnostic, SheafError, usage
+from .jax_export import write_safetensors
+from .runs import Verification, verify
+from .sessions import Session
+from .steps import Step, Tensor
 from .torch_merged import MERGED, Merged
 from .torch_ops import DRAWS, OPS, dtype_of
-from .torch_trace import ORIGIN, Origin, Trace, trace
+from .torch_trace import ORIGIN, Origin, Trace, step_in_torch, tensors_of, trace
 
 ROLES = {"params": "param", "buffers": "opt_state", "optimizer": "opt_state", "batch": "batch", "lr": "other"}
 
@@ -24,13 +31,89 @@ class TorchStep(Step):
     parameter, the batch, the learning rates, and a key where the model draws random numbers."""
 
     _trace: Trace
+    _owners: tuple
+    """the module and the optimizer"""
+    _loss: tuple
+    """the loss, the example batch, and the options of `trace`"""
+
+    def arguments_of(self, tree: str) -> list[Tensor]:
+        """Those that are "params", "buffers", "optimizer", "batch" or "lr", in the order of the module or the batch."""
+        return [argument for argument, made in zip(self.arguments, self._trace.arguments) if made.tree == tree]
 
     def values(self, seed: int = 0) -> dict[str, torch.Tensor]:
-        """All arguments by name, as they are before the first step. Parameters and buffers are the model's own, not copies."""
-        found = [argument.value.detach() for argument in self._trace.arguments]
+        """All arguments by path, as the module and the optimizer have them now: their own tensors, not copies. The batch is the
+        example. `seed` is that of the key."""
+        found = [self._tensor(made) for made in self._trace.arguments]
         if self._trace.draws:
             found.append(torch.tensor([0, seed], dtype=torch.uint32))
         return dict(zip((argument.path for argument in self.arguments), found))
+
+    def write(self, session: Session, seed: int = 0) -> None:
+        """The state of the module and the optimizer, and learning rates, go to a session of this step, or of a plan of it."""
+        for path, tensor in self.values(seed).items():
+            if tensor.is_meta:
+                raise usage(f"{path} is on meta: it has no values", "session.init() draws weights, or reads a file of them")
+            session.write(path, tensor)
+
+    def read(self, session: Session) -> None:
+        """The state of a session goes to the module and the optimizer, as after training in PyTorch: `state_dict` and
+        `save_pretrained` have it then."""
+        for argument, made in zip(self.arguments, self._trace.arguments):
+            if argument.next is None:
+                continue
+            tensor = self._tensor(made, keep=True)
+            if tensor.device.type == "cpu" and tensor.is_contiguous():
+                session.read(argument.index, out=tensor)
+            else:
+                tensor.copy_(session.read(argument.index, framework="torch"))
+
+    def verify(self, batches=None, steps: int = 3, **options) -> Verification:
+        """Compares what the library computes with what PyTorch computes, on copies of the module and the optimizer: all results of
+        the first step, and the losses of all steps. `batches`: one for each step; None: the example. `options` as of `sf.verify`. A
+        mismatch is a SheafError."""
+        if self._trace.draws:
+            raise usage("the model draws random numbers, which PyTorch draws otherwise", "compare it with dropout 0, or after model.eval()")
+        with tempfile.TemporaryDirectory(prefix="sheaf-") as folder:
+            path = os.path.join(folder, "io.safetensors")
+            write_safetensors(path, self._values_of_torch(batches or [self._loss[1]] * steps))
+            return verify(self, against=path, **options)
+
+    def _values_of_torch(self, batches) -> dict:
+        values = {f"in.{i}": to_numpy(tensor) for i, tensor in enumerate(self.values().values())}
+        own, (loss, _, options) = self._owners, self._loss
+        losses = []
+        try:
+            self._owners = model, optimizer = copy.deepcopy(own)
+            for k, batch in enumerate(batches):
+                for argument, (_, tensor) in zip(self.arguments_of("batch"), tensors_of(batch)):
+                    values[f"batch.{k}.{argument.path}"] = to_numpy(tensor)
+                losses.append(step_in_torch(model, loss, optimizer, batch, **options))
+                if k == 0:
+                    for argument, tensor in zip(self.arguments, self.values().values()):
+                        if argument.next is not None:
+                            values[f"out.{argument.next}"] = to_numpy(tensor)
+                    values[f"out.{self.loss}"] = to_numpy(losses[0])
+        finally:
+            self._owners = own
+        return values | {"losses": np.array([float(loss) for loss in losses])}
+
+    def _tensor(self, made, keep=False):
+        """What an argument is now. `keep`: the optimizer has it from now on."""
+        model, optimizer = self._owners
+        if made.tree in ("params", "buffers"):
+            return getattr(model, "get_parameter" if made.tree == "params" else "get_buffer")(made.path[0]).detach()
+        if made.tree == "lr":
+            return torch.tensor(float(optimizer.param_groups[made.path[0] if made.path else 0]["lr"]), dtype=torch.float64)
+        if made.tree != "optimizer":
+            return made.value.detach()
+        key, name = made.path
+        parameter = model.get_parameter(name)
+        found = optimizer.state[parameter].get(key) if parameter in optimizer.state else None
+        if found is None:
+            found = made.value.clone() if keep else made.value
+            if keep:
+                optimizer.state[parameter][key] = found
+        return found
 
 
 def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, example_batch, *, clip_norm: float | None = None,
@@ -51,7 +134,8 @@ def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, examp
                      expert_capacity=expert_capacity)
     text, sidecar = lower(recorded)
     step = TorchStep.from_text(text, name=name or type(model).__name__, sidecar=sidecar)
-    step._trace, step._text, step._sidecar = recorded, text, sidecar
+    step._trace, step._owners = recorded, (model, optimizer)
+    step._loss = loss, example_batch, {"clip_norm": clip_norm, "clip_value": clip_value, "autocast": autocast}
     return step
 
 
@@ -113,7 +197,7 @@ class Lowering:
         self.values, self.key, self.merged = dict(arguments), key, {}
         for node in recorded.graph.nodes:
             if node.op == "get_attr":
-                self.values[node] = constant_of(recorded.constants[node.target])
+                self.values[node] = jnp.asarray(to_numpy(recorded.constants[node.target]))
             elif node.op == "call_function":
                 origin = node.meta.get(ORIGIN, Origin())
                 with jax.named_scope("/".join(origin.scope)) if origin.scope else contextlib.nullcontext():
@@ -171,8 +255,9 @@ def unsupported(text, origin) -> SheafError:
     return SheafError(Code.UNSUPPORTED, [Diagnostic("error", f"{text}, at {origin}", "write this part of the model with other ops")])
 
 
-def constant_of(tensor):
-    tensor = tensor.detach().cpu()
-    if tensor.dtype == torch.bfloat16:
-        return jnp.asarray(tensor.float().numpy()).astype(jnp.bfloat16)
-    return jnp.asarray(tensor.numpy())
+def to_numpy(tensor) -> np.ndarray:
+    tensor = tensor.detach().cpu().contiguous().clone()
+    if tensor.dtype in (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
+        width = {1: torch.uint8, 2: torch.int16}[tensor.element_size()]
+        return tensor.view(width).numpy().view(dtype_of(tensor.dtype))
+    return tensor.numpy()

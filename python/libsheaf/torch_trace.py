@@ -458,10 +458,7 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
             number.reshape(()).backward()
         trained = [value for (name,), value in of["params"].items() if value.requires_grad]
         with updates.on({name: value for (name,), value in of["params"].items()}, of["optimizer"], list(of["lr"].values())) as taken:
-            if clip_value is not None:
-                torch.nn.utils.clip_grad_value_(trained, clip_value, foreach=False)
-            if clip_norm is not None:
-                torch.nn.utils.clip_grad_norm_(trained, clip_norm, foreach=False)
+            clip(trained, clip_norm, clip_value, foreach=False)
             fx_traceback.current_meta.pop(ORIGIN, None)
             taken.step()
         for (name,) in of["buffers"]:
@@ -496,6 +493,26 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
              if argument.tree != "optimizer" or argument.next is not None]
     constants = {node.target: getattr(second, node.target) for node in graph.nodes if node.op == "get_attr"}
     return Trace(graph, constants, [a for a, _ in pairs], [p for _, p in pairs], loss_node, origins.draws)
+
+
+def step_in_torch(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None) -> torch.Tensor:
+    """The same step by PyTorch itself."""
+    device = next(model.parameters()).device.type
+    optimizer.zero_grad()
+    with torch.autocast(device, autocast) if autocast else contextlib.nullcontext():
+        number = loss_of(model, loss, batch, {})
+    number.backward()
+    clip(model.parameters(), clip_norm, clip_value)
+    type(optimizer).step(optimizer)  # the instance may have one that counts for a scheduler
+    return number.detach().reshape(())
+
+
+def clip(parameters, norm, value, **options) -> None:
+    parameters = list(parameters)
+    if value is not None:
+        torch.nn.utils.clip_grad_value_(parameters, value, **options)
+    if norm is not None:
+        torch.nn.utils.clip_grad_norm_(parameters, norm, **options)
 
 
 def source(node):

@@ -27,8 +27,7 @@ def write_batch(session, step, batch):
 
 def open_session(step):
     session = sf.Session(step, engine="cpu", threads=1)
-    for name, tensor in step.values().items():
-        session[name] = tensor
+    step.write(session)
     return session
 
 
@@ -182,6 +181,20 @@ def test_groups_schedule_and_clipping():
     np.testing.assert_allclose(found, torch_losses(model, F.cross_entropy, optimizer, batches, clip, scheduler.step), rtol=1e-6)
 
 
+def test_verify():
+    """PyTorch's own steps, of which the exported step must be one."""
+    model, batches = small()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    before = copy.deepcopy(model.state_dict())
+    step = sf.torch.export(model, F.cross_entropy, optimizer, batches[0], clip_norm=0.5)
+    assert step.verify(batches).passed and not optimizer.state
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    optimizer.param_groups[0]["weight_decay"] = 0.5
+    with pytest.raises(sf.SheafError) as error:
+        step.verify(batches)
+    assert error.value.code == sf.Code.MISMATCH
+
+
 def test_state_that_is_there_is_taken():
     """Of an optimizer that has made steps: with dampening no other can be exported."""
     model, batches = small()
@@ -301,6 +314,16 @@ def test_split_on_four_ranks():
     assert plan.ranks == 4 and plan.verify(steps=2).passed
 
 
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.nightly) for name in torch_models.MODELS])
+def test_planned_model(name):
+    """For 8 H100, and for four ranks here, where it is run and compared with the unsplit step."""
+    model, loss, batches = torch_models.make(name)
+    step = sf.torch.export(model, loss, torch.optim.AdamW(model.parameters(), lr=1e-3), batches[0])
+    assert sf.plan(step, "8xH100", progress=False).ranks == 8
+    plan = sf.plan(step, "1x4xCPU", progress=False)
+    assert plan.ranks == 4 and plan.verify(steps=2).passed
+
+
 def test_saved_for_the_command(tmp_path):
     model, batches = small()
     step = sf.torch.export(model, F.cross_entropy, torch.optim.AdamW(model.parameters()), batches[0])
@@ -308,6 +331,31 @@ def test_saved_for_the_command(tmp_path):
     again = sf.load(tmp_path / "step.stablehlo.mlir", strict=True)
     assert again.hash == step.hash
     assert [(a.path, a.role, a.next) for a in again.arguments] == [(a.path, a.role, a.next) for a in step.arguments]
+
+
+def test_weights_of_the_hub(tmp_path):
+    """A file as transformers writes it is read by name, and the trained model is saved as such a file."""
+    transformers = pytest.importorskip("transformers")
+    model, loss, batches = torch_models.make("llama")
+    model.save_pretrained(tmp_path / "first")
+    expected = torch_losses(copy.deepcopy(model), loss, torch.optim.SGD(model.parameters(), lr=0), batches[:1])
+    other, _, _ = torch_models.make("llama")
+    for parameter in other.parameters():
+        nn.init.zeros_(parameter)
+    step = sf.torch.export(other, loss, torch.optim.AdamW(other.parameters(), lr=1e-3), batches[0])
+    with open_session(step) as session:
+        session.init(tmp_path / "first" / "model.safetensors")
+        write_batch(session, step, batches[0])
+        assert session.run() == pytest.approx(expected[0], rel=1e-5)
+        session.save(tmp_path / "run")
+    with open_session(step) as session:
+        session.load(tmp_path / "run")
+        step.read(session)
+    other.save_pretrained(tmp_path / "last")
+    again = transformers.LlamaForCausalLM.from_pretrained(tmp_path / "last")
+    torch_losses(model, loss, torch.optim.AdamW(model.parameters(), lr=1e-3), batches[:1])
+    for key, value in model.state_dict().items():
+        assert torch.allclose(again.state_dict()[key], value, rtol=1e-3, atol=1e-4), key
 
 
 class Branches(nn.Module):

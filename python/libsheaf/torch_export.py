@@ -8,6 +8,7 @@ import operator
 import os
 import tempfile
 from collections import OrderedDict
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from .sessions import Session
 from .steps import Step, Tensor
 from .torch_merged import MERGED, Merged
 from .torch_ops import DRAWS, OPS, dtype_of
-from .torch_trace import ORIGIN, Origin, Trace, step_in_torch, tensors_of, trace
+from .torch_trace import ORIGIN, Origin, Trace, packet_of, step_in_torch, tensors_of, trace
 
 ROLES = {"params": "param", "buffers": "opt_state", "optimizer": "opt_state", "batch": "batch", "lr": "other"}
 
@@ -73,10 +74,21 @@ class TorchStep(Step):
         mismatch is a SheafError."""
         if self._trace.draws:
             raise usage("the model draws random numbers, which PyTorch draws otherwise", "compare it with dropout 0, or after model.eval()")
-        with tempfile.TemporaryDirectory(prefix="sheaf-") as folder:
-            path = os.path.join(folder, "io.safetensors")
-            write_safetensors(path, self._values_of_torch(batches or [self._loss[1]] * steps))
+        with in_file(self._values_of_torch(batches or [self._loss[1]] * steps)) as path:
             return verify(self, against=path, **options)
+
+    @contextlib.contextmanager
+    def example_file(self, steps: int) -> Iterator[str | None]:
+        """Arguments and as many batches as the example gives, for `sf.verify`; None where the module is on meta."""
+        values = self.values()
+        if any(tensor.is_meta for tensor in values.values()):
+            yield None
+            return
+        found = {f"in.{i}": to_numpy(tensor) for i, tensor in enumerate(values.values())}
+        for argument in self.arguments_of("batch"):
+            found |= {f"batch.{k}.{argument.path}": to_numpy(values[argument.path]) for k in range(steps)}
+        with in_file(found) as path:
+            yield path
 
     def _values_of_torch(self, batches) -> dict:
         values = {f"in.{i}": to_numpy(tensor) for i, tensor in enumerate(self.values().values())}
@@ -116,6 +128,14 @@ class TorchStep(Step):
         return found
 
 
+@contextlib.contextmanager
+def in_file(values) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="sheaf-") as folder:
+        path = os.path.join(folder, "io.safetensors")
+        write_safetensors(path, values)
+        yield path
+
+
 def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, example_batch, *, clip_norm: float | None = None,
            clip_value: float | None = None, autocast: torch.dtype | None = None, expert_capacity: float | None = None, name: str | None = None) -> TorchStep:
     """A training step out of a module: forward, loss, backward and the optimizer's step, as one function of static shapes.
@@ -131,7 +151,7 @@ def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, examp
         None: nothing is dropped, and every expert computes every token.
     """
     recorded = trace(model, loss, optimizer, example_batch, clip_norm=clip_norm, clip_value=clip_value, autocast=autocast,
-                     expert_capacity=expert_capacity)
+                     expert_capacity=expert_capacity, known=OPS.keys() | MERGED.keys() | DRAWS.keys())
     text, sidecar = lower(recorded)
     step = TorchStep.from_text(text, name=name or type(model).__name__, sidecar=sidecar)
     step._trace, step._owners = recorded, (model, optimizer)
@@ -215,8 +235,7 @@ class Lowering:
         if node.target is operator.getitem:
             self.values[node] = self.value(node.args[0])[node.args[1]]
             return
-        name, out = node.target.name().removeprefix("aten::"), node.meta.get("val")
-        packet = name.partition(".")[0].replace("prims::", "prims.")
+        name, packet, out = node.target.name().removeprefix("aten::"), packet_of(node.target), node.meta.get("val")
         form = MERGED[packet](out, self.form, *node.args, **node.kwargs) if packet in MERGED else None
         if form is not None:
             self.merged[node] = Merged(settled_type(form.array, out), form.groups)

@@ -74,10 +74,19 @@ def result_type(values):
     return dtype_of(dtype)
 
 
-for name in """abs neg exp exp2 expm1 log log1p log2 log10 sqrt sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh floor
+for name in """neg exp exp2 expm1 log log1p log2 log10 sqrt sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh floor
         ceil trunc sign square reciprocal positive""".split():
     elementwise({"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan, "asinh": jnp.arcsinh,
                  "acosh": jnp.arccosh, "atanh": jnp.arctanh}.get(name) or getattr(jnp, name), name)
+op("abs")(lambda out, x: jnp.abs(x))
+op("_conj", "_conj_physical", "conj_physical")(lambda out, x: jnp.conj(x))
+op("real")(lambda out, x: jnp.real(x))
+op("imag")(lambda out, x: jnp.imag(x))
+op("angle")(lambda out, x: jnp.angle(x))
+op("complex")(lambda out, a, b: lax.complex(a, b))
+op("polar")(lambda out, size, angle: lax.complex(size * jnp.cos(angle), size * jnp.sin(angle)))
+op("view_as_complex")(lambda out, x: lax.complex(x[..., 0], x[..., 1]))
+op("view_as_real", "view_as_real_copy")(lambda out, x: jnp.stack([jnp.real(x), jnp.imag(x)], -1))
 elementwise(lax.rsqrt, "rsqrt")
 elementwise(lambda x, decimals=0: jnp.round(x, decimals), "round")
 elementwise(lax.erf, "erf")
@@ -113,6 +122,7 @@ elementwise(jnp.right_shift, "bitwise_right_shift", "__rshift__")
 elementwise(lambda a, b, c, value=1: a + b * c * value if not is_one(value) else a + b * c, "addcmul")
 elementwise(lambda a, b, c, value=1: a + b / c * value if not is_one(value) else a + b / c, "addcdiv")
 elementwise(lambda a, b, weight: a + (b - a) * weight, "lerp")
+elementwise(lambda gradient, x, width: jnp.where(jnp.abs(x) > width, gradient, 0), "softshrink_backward")
 compared(jnp.equal, "eq")
 compared(jnp.not_equal, "ne")
 compared(jnp.less, "lt")
@@ -352,9 +362,9 @@ op("transpose", "transpose_copy")(lambda out, x, a, b: jnp.swapaxes(x, a, b) if 
 op("expand", "expand_copy")(lambda out, x, shape, implicit=False: jnp.broadcast_to(x, tuple(out.shape)))
 op("unsqueeze", "unsqueeze_copy")(lambda out, x, dim: x.reshape(tuple(out.shape)))
 op("squeeze", "squeeze_copy")(lambda out, x, dim=None: x.reshape(tuple(out.shape)))
-op("clone", "alias", "detach", "lift_fresh_copy", "lift_fresh", "lift", "contiguous", "alias_copy", "detach_copy", "_conj", "resolve_conj")(
+op("clone", "alias", "detach", "lift_fresh_copy", "lift_fresh", "lift", "contiguous", "alias_copy", "detach_copy", "resolve_conj", "resolve_neg")(
     lambda out, x, memory_format=None: x)
-op("_to_copy", "to", "prims.convert_element_type", "convert_element_type")(
+op("_to_copy", "to", "prims::convert_element_type", "convert_element_type")(
     lambda out, x, *_, **__: x != 0 if out.dtype == torch.bool else x.astype(dtype_of(out.dtype)))
 op("copy")(lambda out, x, y, non_blocking=False: jnp.broadcast_to(y.astype(x.dtype), x.shape))
 op("cat")(lambda out, tensors, dim=0: lax.concatenate([x.astype(dtype_of(out.dtype)) for x in tensors if x.shape != (0,)], dim % len(out.shape)))
@@ -404,12 +414,28 @@ def split(out, x, size, dim=0):
 OPS["split_with_sizes"] = OPS["split_with_sizes_copy"] = OPS["chunk"] = split
 
 
-@op("as_strided", "as_strided_copy")
-def as_strided(out, x, shape, stride, offset=0):
+def places_of(shape, stride, offset):
+    """Of a view with strides, in the flat tensor."""
     places = np.full((1,) * len(shape), offset or 0)
     for d, (size, step) in enumerate(zip(shape, stride)):
         places = places + (np.arange(size) * step).reshape((-1,) + (1,) * (len(shape) - d - 1))
-    return x.reshape(-1)[jnp.asarray(places.reshape(-1))].reshape(tuple(shape))
+    return places.reshape(-1)
+
+
+@op("as_strided", "as_strided_copy")
+def as_strided(out, x, shape, stride, offset=0):
+    return x.reshape(-1)[places_of(shape, stride, offset)].reshape(tuple(shape))
+
+
+@op("as_strided_scatter")
+def as_strided_scatter(out, x, source, shape, stride, offset=0):
+    return x.reshape(-1).at[places_of(shape, stride, offset)].set(source.reshape(-1)).reshape(x.shape)
+
+
+@op("diagonal_scatter")
+def diagonal_scatter(out, x, source, offset=0, dim1=0, dim2=1):
+    places = np.diagonal(np.arange(x.size).reshape(x.shape), offset, dim1, dim2)
+    return x.reshape(-1).at[places.reshape(-1)].set(source.reshape(-1)).reshape(x.shape)
 
 
 @op("constant_pad_nd")
@@ -435,7 +461,7 @@ op("empty", "empty_like", "new_empty", "empty_permuted", "empty_strided", "new_e
 op("ones", "ones_like", "new_ones")(lambda out, *_, **__: jnp.ones(tuple(out.shape), dtype_of(out.dtype)))
 op("full", "full_like", "new_full")(lambda out, like, *rest, **__: jnp.full(tuple(out.shape), rest[-1], dtype_of(out.dtype)))
 op("scalar_tensor")(lambda out, value, **_: jnp.asarray(value, dtype_of(out.dtype)))
-op("arange", "prims.iota")(lambda out, *bounds, **_: arange(out, *bounds))
+op("arange", "prims::iota")(lambda out, *bounds, **_: arange(out, *bounds))
 op("eye")(lambda out, n, m=None, **_: jnp.eye(n, m, dtype=dtype_of(out.dtype)))
 op("linspace")(lambda out, start, end, steps, **_: jnp.linspace(start, end, steps, dtype=dtype_of(out.dtype)))
 
@@ -689,6 +715,114 @@ def adaptive_average(x, shape):
 op("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")(lambda out, x, shape: adaptive_average(x, shape))
 op("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")(
     lambda out, gradient, x: jax.vjp(lambda x: adaptive_average(x, gradient.shape[2 - x.ndim:]), x)[1](gradient)[0])
+
+
+def with_backward(name, function):
+    """An op and the one that PyTorch has for its gradient, whose arguments are the gradient, perhaps the operand, and the options."""
+
+    def forward(out, x, *options):
+        return function(x, tuple(out.shape), *options)
+
+    def backward(out, gradient, *options):
+        options = options[1:] if is_array(options[0]) else options
+        shape = tuple(gradient.shape)
+        return jax.vjp(lambda x: function(x, shape, *options), jnp.zeros(tuple(out.shape), gradient.dtype))[1](gradient)[0]
+
+    op(name)(forward)
+    op(f"{name}_backward")(backward)
+
+
+def padded(mode):
+    def pad(x, shape, sizes):
+        widths = [(0, 0)] * x.ndim
+        for i in range(len(sizes) // 2):
+            widths[x.ndim - 1 - i] = (sizes[2 * i], sizes[2 * i + 1])
+        return jnp.pad(x, widths, mode)
+
+    return pad
+
+
+def nearest(x, shape, *_):
+    for d in range(2, x.ndim):
+        size, wanted = x.shape[d], shape[d]
+        if wanted % size == 0:
+            x = jnp.repeat(x, wanted // size, d)
+        else:
+            x = jnp.take(x, jnp.asarray(np.arange(wanted) * size // wanted), d, mode="clip")
+    return x
+
+
+def linear_matrix(size, wanted, corners, scale):
+    """[wanted, size]: the weights of linear interpolation."""
+    at = np.arange(wanted)
+    if corners:
+        at = at * ((size - 1) / max(wanted - 1, 1))
+    else:
+        at = np.maximum((at + 0.5) * (1 / scale if scale else size / wanted) - 0.5, 0)
+    low = np.minimum(np.floor(at).astype(int), size - 1)
+    matrix, part = np.zeros((wanted, size), np.float32), at - low
+    np.add.at(matrix, (np.arange(wanted), low), 1 - part)
+    np.add.at(matrix, (np.arange(wanted), np.minimum(low + 1, size - 1)), part)
+    return matrix
+
+
+def linear(x, shape, size, *options):
+    *_, corners = [option for option in options if isinstance(option, bool)]
+    scales = [option for option in options if option is None or isinstance(option, float)]
+    y = wide(x)
+    for d in range(2, x.ndim):
+        matrix = jnp.asarray(linear_matrix(x.shape[d], shape[d], corners, scales[d - 2] if scales else None), y.dtype)
+        y = jnp.moveaxis(jnp.tensordot(y, matrix, ((d,), (1,))), -1, d)
+    return y.astype(x.dtype)
+
+
+for d, kind in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
+    with_backward(f"upsample_nearest{d}d", nearest)
+    with_backward(f"upsample_{kind}{d}d", linear)
+    with_backward(f"replication_pad{d}d", padded("edge"))
+    with_backward(f"reflection_pad{d}d", padded("reflect"))
+
+
+def adaptive_max(x, shape):
+    n = len(shape)
+    cells = []
+    for place in np.ndindex(*shape):
+        box = tuple(slice(i * size // out, -((-(i + 1) * size) // out)) for i, size, out in zip(place, x.shape[-n:], shape))
+        cells.append(jnp.max(x[(..., *box)], tuple(range(x.ndim - n, x.ndim))))
+    return jnp.stack(cells, -1).reshape(x.shape[:-n] + tuple(shape))
+
+
+op("adaptive_max_pool2d", "adaptive_max_pool3d")(lambda out, x, shape: (adaptive_max(x, shape), None))
+op("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward")(
+    lambda out, gradient, x, places: jax.vjp(lambda x: adaptive_max(x, gradient.shape[2 - x.ndim:]), x)[1](gradient)[0])
+
+
+# Fourier transforms. `normalization`: 0: none, 1: by the root of the size, 2: by the size.
+
+def scaled(x, sizes, normalization):
+    n = math.prod(sizes)
+    return x if normalization == 0 else x / (n if normalization == 2 else math.sqrt(n))
+
+
+@op("_fft_r2c")
+def fft_of_real(out, x, dim, normalization, onesided):
+    sizes = [x.shape[d] for d in dim]
+    y = jnp.fft.fftn(jnp.fft.rfft(x, axis=dim[-1]), axes=dim[:-1]) if onesided and len(dim) > 1 else (
+        jnp.fft.rfft(x, axis=dim[-1]) if onesided else jnp.fft.fftn(x, axes=dim))
+    return scaled(y, sizes, normalization)
+
+
+@op("_fft_c2c")
+def fft(out, x, dim, normalization, forward):
+    sizes = [x.shape[d] for d in dim]
+    return scaled(jnp.fft.fftn(x, axes=dim) if forward else jnp.fft.ifftn(x, axes=dim) * math.prod(sizes), sizes, normalization)
+
+
+@op("_fft_c2r")
+def fft_to_real(out, x, dim, normalization, last):
+    sizes = [out.shape[d] for d in dim]
+    y = jnp.fft.ifftn(x, axes=dim[:-1]) if len(dim) > 1 else x
+    return scaled(jnp.fft.irfft(y, last, axis=dim[-1]) * math.prod(sizes), sizes, normalization)
 
 
 # Random numbers: `key` is the key of the op.

@@ -17,7 +17,7 @@ from unittest import mock
 
 import torch
 import torch.fx.traceback as fx_traceback
-from torch._decomp import core_aten_decompositions
+from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
@@ -173,8 +173,10 @@ class Optimizer:
                 | ({"capturable": True} if "capturable" in group else {})
                 for group, names, rate in zip(groups, self.groups, rates)]
             optimizer.state = defaultdict(dict)
+            shaped = {key for (key, _), value in state.items() if value.ndim}
             for (key, name), value in state.items():
-                optimizer.state[parameters[name]][key] = value if value.ndim else value.double()
+                is_count = key not in shaped and (key == "step" or parameters[name].ndim)
+                optimizer.state[parameters[name]][key] = value.double() if is_count else value
             with mock.patch("torch.compiler.is_compiling", lambda: True), NumbersAsTensors(), adafactor_numbers():
                 yield optimizer
             for (key, name), value in state.items():
@@ -250,6 +252,17 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
     return (torch.dropout(weights, dropout_p, True) if dropout_p else weights) @ value
 
 
+@contextlib.contextmanager
+def without_mkldnn():
+    """Recurrent layers are then recorded as their formulas, too."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
 def average_pool(input, output_size):
     if output_size in (1, (1, 1), [1, 1]):
         return input.mean((-1, -2), keepdim=True)
@@ -257,7 +270,21 @@ def average_pool(input, output_size):
         size if out is None else out for size, out in zip(input.shape[-2:], output_size)])
 
 
-FORMULAS = {torch.nn.functional.scaled_dot_product_attention: attention, torch.nn.functional.adaptive_avg_pool2d: average_pool}
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+    """From the logits alone: PyTorch keeps their logarithmic softmax for the backward pass as well."""
+    if target.is_floating_point() or weight is not None or size_average is not None or reduce is not None or label_smoothing or not input.ndim:
+        return CROSS_ENTROPY(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+    input = input.float() if input.dtype in (torch.bfloat16, torch.float16) else input
+    dim = min(1, input.ndim - 1)
+    kept = target != ignore_index
+    chosen = input.gather(dim, torch.where(kept, target, 0).unsqueeze(dim)).squeeze(dim)
+    losses = torch.where(kept, input.logsumexp(dim) - chosen, 0)
+    return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.sum() / kept.sum()
+
+
+CROSS_ENTROPY = torch.nn.functional.cross_entropy
+FORMULAS = {torch.nn.functional.scaled_dot_product_attention: attention, torch.nn.functional.adaptive_avg_pool2d: average_pool,
+            CROSS_ENTROPY: cross_entropy}
 
 
 @contextlib.contextmanager
@@ -385,10 +412,16 @@ def batch_norm(input, weight, bias, mean, variance, training, momentum, eps):
 FIRST = {torch.ops.aten.native_batch_norm.default: batch_norm}
 
 
-def decompositions() -> dict:
-    """Core ATen, but for what XLA has as one op or the device's engine knows by its formula."""
-    table = core_aten_decompositions()
-    return {op: function for op, function in table.items() if op.name() not in KEPT}
+def decompositions(known) -> dict:
+    """Into core ATen, but for what XLA has as one op or the device's engine knows by its formula; and into what there is for ops that
+    are not `known`."""
+    others = {op: function for op, function in decomposition_table.items() if packet_of(op) not in known}
+    return {op: function for op, function in (others | core_aten_decompositions()).items() if op.name() not in KEPT}
+
+
+def packet_of(op) -> str:
+    """The name of an ATen op without its overload: "add", "prims::iota"."""
+    return op.name().removeprefix("aten::").partition(".")[0]
 
 
 KEPT = ("aten::logsumexp", "aten::lerp.Scalar", "aten::lerp.Tensor", "aten::addcmul", "aten::addcdiv", "aten::silu", "aten::native_layer_norm",
@@ -427,8 +460,8 @@ def loss_of(model, loss, batch, values):
     return found
 
 
-def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None, expert_capacity=None) -> Trace:
-    """Records a step. Nothing of the model or the optimizer changes."""
+def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None, expert_capacity=None, known=()) -> Trace:
+    """Records a step, with the ops that are `known` and those of core ATen. Nothing of the model or the optimizer changes."""
     parameters = dict(model.named_parameters())
     if not any(parameter.requires_grad for parameter in parameters.values()):
         raise usage("no parameter of the model requires a gradient")
@@ -451,7 +484,7 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
         values = dict(named)
         cast = torch.autocast("cpu" if device == "meta" else device, autocast) if autocast else contextlib.nullcontext()
         with origins.of_modules():
-            with cast, Formulas(), experts(expert_capacity):
+            with cast, Formulas(), experts(expert_capacity), without_mkldnn():
                 number = loss_of(model, loss, replaced(batch, of["batch"]), values)
             if number.numel() != 1:
                 raise usage(f"the loss has the shape {tuple(number.shape)}, and must be one number")
@@ -477,7 +510,7 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
         with torch.no_grad():
             run = Functional(first).run
             functional = torch.func.functionalize(lambda *tensors: run(*tensors), remove="mutations")
-            second = in_torch(lambda: make_fx(functional, decomposition_table=decompositions())(*plain))
+            second = in_torch(lambda: make_fx(functional, decomposition_table=decompositions(known))(*plain))
     graph = second.graph
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     for node in list(graph.nodes):

@@ -308,6 +308,12 @@ class Plan:
 
         return jit(self, function, devices, layouts=layouts, donate=donate)
 
+    def torch(self, *, approximate: bool = False) -> str:
+        """The plan as a program for PyTorch itself, of a step that `sf.torch.export` made; see `libsheaf.torch_plan.source_of`."""
+        from .torch_plan import source_of
+
+        return source_of(self, approximate)
+
     def program(self, rank: int = 0) -> str:
         """The local program of a rank, a line per instruction."""
         out = Text()

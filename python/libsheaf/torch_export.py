@@ -176,8 +176,11 @@ def lower(recorded: Trace) -> tuple[str, dict]:
             key = leaves.pop() if recorded.draws else None
             draw_key, next_key = jax.random.split(jax.random.wrap_key_data(key)) if recorded.draws else (None, None)
             lowering = Lowering(recorded, {p: leaves[places[id(p)]] for p in recorded.placeholders}, draw_key)
-            results = [lowering.value(arguments[i].next) for i in states] + [lowering.value(recorded.loss)]
-            return results + ([jax.random.key_data(next_key)] if recorded.draws else [])
+            results = OrderedDict()
+            for i in states:
+                put(results, (arguments[i].tree, *arguments[i].path), lowering.value(arguments[i].next))
+            results["loss"] = lowering.value(recorded.loss)
+            return results | ({"key": jax.random.key_data(next_key)} if recorded.draws else {})
 
         names = list(trees)
         step.__name__ = "step"

@@ -3,6 +3,9 @@ which no rounding is amplified."""
 
 import copy
 import json
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -603,9 +606,57 @@ def test_trainer_of_a_plan():
     assert torch.allclose(model.lm_head.weight, reference.lm_head.weight, rtol=1e-2, atol=1e-4)
 
 
-def test_torch_is_imported_when_it_is_used():
-    import subprocess
-    import sys
+PLANS = [("llama", {"recipe": "dp"}, {}), ("llama", {"recipe": "zero3"}, {}), ("llama", {"recipe": "2d"}, {}),
+         ("llama", {"recipe": "2d+zero3"}, {}), ("llama", {"recipe": "zero1"}, {"approximate": True}),
+         ("llama", {"recipe": "dp", "recompute": "layer"}, {}), ("llama", {"recipe": "zero3", "micro_batches": 1, "recompute": "layer"}, {}),
+         ("opt", {"recipe": "megatron"}, {}), ("bert", {"recipe": "2d"}, {}), ("bert", {"mesh": "data=2,model=2", "recipe": "2d", "micro_batches": 2}, {}),
+         ("gpt2", {"recipe": "zero3"}, {}), ("vit", {"recipe": "2d"}, {})]
+RUNNER = """
+import importlib, json, sys
+import torch, torch.distributed as dist
+import torch_models
+torch.set_num_threads(1)
+found = []
+for i, name in enumerate(json.loads(sys.argv[1])):
+    plan = importlib.import_module(f"plan{i}")
+    model, _, batches = torch_models.make(name)
+    mesh = plan.parallelize(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    found.append([plan.step(model, optimizer, lambda model, batch: model(**batch).loss, batch, mesh).item() for batch in batches[:5]])
+if dist.get_rank() == 0:
+    json.dump(found, open(sys.argv[2], "w"))
+dist.destroy_process_group()
+"""
 
+
+def test_plans_in_torch(tmp_path):
+    """Files of plans, run by PyTorch on four ranks: the losses are those of one device."""
+    pytest.importorskip("transformers")
+    for i, (name, spec, options) in enumerate(PLANS):
+        model, loss, batches = torch_models.make(name)
+        step = sf.torch.export(model, loss, torch.optim.AdamW(model.parameters(), lr=1e-3), batches[0])
+        plan = sf.pin(step, ranks=None if "mesh" in spec else 4, **spec)
+        (tmp_path / f"plan{i}.py").write_text(plan.torch(**options))
+    (tmp_path / "run.py").write_text(RUNNER)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.path.dirname(__file__)]), "OMP_NUM_THREADS": "1"}
+    names = json.dumps([name for name, _, _ in PLANS])
+    subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4", str(tmp_path / "run.py"), names,
+                    str(tmp_path / "losses.json")], check=True, env=environment, timeout=600)
+    for (name, spec, _), found in zip(PLANS, json.loads((tmp_path / "losses.json").read_text()), strict=True):
+        model, loss, batches = torch_models.make(name)
+        expected = torch_losses(model, loss, torch.optim.AdamW(model.parameters(), lr=1e-3), batches[:5])
+        np.testing.assert_allclose(found, expected, rtol=1e-4, err_msg=f"{name} {spec}")
+
+
+def test_plans_that_torch_cannot_say():
+    model, loss, batches = torch_models.make("gpt2")
+    step = sf.torch.export(model, loss, torch.optim.AdamW(model.parameters()), batches[0])
+    for spec, says in (({"recipe": "zero1", "ranks": 2}, "approximate"), ({"mesh": "pipe=2", "stages": 2, "micro_batches": 2}, "stages"),
+                       ({"recipe": "megatron", "ranks": 2}, "Conv1D"), ({"recipe": "sequence", "ranks": 2}, "samples")):
+        with pytest.raises(sf.SheafError, match=says):
+            sf.pin(step, **spec).torch()
+
+
+def test_torch_is_imported_when_it_is_used():
     code = "import sys, libsheaf; assert 'torch' not in sys.modules and 'jax' not in sys.modules; libsheaf.torch; assert 'torch' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

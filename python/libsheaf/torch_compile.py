@@ -30,12 +30,7 @@ class Trainer:
         """the library's state is newer than the module's"""
         self.is_behind = True
         """the module's is newer"""
-        model.register_state_dict_pre_hook(lambda *_: self.read())
-        model.register_forward_pre_hook(lambda *_: self.read())
-        model.register_load_state_dict_post_hook(lambda *_: self.stale())
-        optimizer.register_state_dict_pre_hook(lambda *_: self.read())
-        optimizer.register_load_state_dict_pre_hook(lambda *_: self.read())
-        optimizer.register_load_state_dict_post_hook(lambda *_: self.stale())
+        self.hooks = []
 
     def __call__(self, *batch, **named) -> torch.Tensor:
         """A step: trainer(inputs, targets), trainer(input_ids=..., labels=...) or trainer(batch), as `loss` takes it."""
@@ -79,6 +74,10 @@ class Trainer:
             self.steps[shape] = make_plan(step, self.cluster, progress=self.progress) if self.cluster else step
         self.session = Session(self.steps[shape], engine=self.engine, threads=self.threads)
         self.shape, self.is_behind = shape, True
+        read, stale, model, optimizer = lambda *_: self.read(), lambda *_: self.stale(), self.model, self.optimizer
+        self.hooks = [model.register_state_dict_pre_hook(read), model.register_forward_pre_hook(read),
+                      model.register_load_state_dict_post_hook(stale), optimizer.register_state_dict_pre_hook(read),
+                      optimizer.register_load_state_dict_pre_hook(read), optimizer.register_load_state_dict_post_hook(stale)]
 
     def read(self) -> None:
         """The library's state goes to the module and the optimizer."""
@@ -92,8 +91,11 @@ class Trainer:
     def close(self) -> None:
         """Brings the state to the module, and frees the library's."""
         self.read()
+        for hook in self.hooks:
+            hook.remove()
         if self.session:
             self.session.close()
+        self.hooks = []
         self.session = self.shape = None
 
     def __enter__(self) -> Trainer:

@@ -22,9 +22,9 @@ from .sessions import Session
 from .steps import Step, Tensor
 from .torch_merged import MERGED, Merged
 from .torch_ops import DRAWS, OPS, dtype_of
-from .torch_trace import ORIGIN, Origin, Trace, packet_of, step_in_torch, tensors_of, trace
+from .torch_trace import ORIGIN, Origin, Trace, packet_of, scaler_state, step_in_torch, tensors_of, trace
 
-ROLES = {"params": "param", "buffers": "opt_state", "optimizer": "opt_state", "batch": "batch", "lr": "other"}
+ROLES = {"params": "param", "buffers": "opt_state", "optimizer": "opt_state", "batch": "batch", "lr": "other", "scaler": "opt_state"}
 
 
 class TorchStep(Step):
@@ -59,8 +59,12 @@ class TorchStep(Step):
     def read(self, session: Session) -> None:
         """The state of a session goes to the module and the optimizer, as after training in PyTorch: `state_dict` and
         `save_pretrained` have it then."""
+        scaler = self._loss[2]["scaler"]
+        if scaler is not None:
+            scale, growth = (session.read(argument.index) for argument in self.arguments_of("scaler"))
+            scaler.load_state_dict(scaler.state_dict() | {"scale": float(scale), "_growth_tracker": int(growth)})
         for argument, made in zip(self.arguments, self._trace.arguments):
-            if argument.next is None:
+            if argument.next is None or made.tree == "scaler":
                 continue
             tensor = self._tensor(made, keep=True)
             if tensor.device.type == "cpu" and tensor.is_contiguous():
@@ -92,10 +96,12 @@ class TorchStep(Step):
 
     def _values_of_torch(self, batches) -> dict:
         values = {f"in.{i}": to_numpy(tensor) for i, tensor in enumerate(self.values().values())}
-        own, (loss, _, options) = self._owners, self._loss
+        own, kept = self._owners, self._loss
+        loss, _, options = kept
         losses = []
         try:
             self._owners = model, optimizer = copy.deepcopy(own)
+            self._loss = (*self._loss[:2], options := options | {"scaler": copy.deepcopy(options["scaler"])})
             for k, batch in enumerate(batches):
                 for argument, (_, tensor) in zip(self.arguments_of("batch"), tensors_of(batch)):
                     values[f"batch.{k}.{argument.path}"] = to_numpy(tensor)
@@ -106,7 +112,7 @@ class TorchStep(Step):
                             values[f"out.{argument.next}"] = to_numpy(tensor)
                     values[f"out.{self.loss}"] = to_numpy(losses[0])
         finally:
-            self._owners = own
+            self._owners, self._loss = own, kept
         return values | {"losses": np.array([float(loss) for loss in losses])}
 
     def _tensor(self, made, keep=False):
@@ -116,6 +122,8 @@ class TorchStep(Step):
             return getattr(model, "get_parameter" if made.tree == "params" else "get_buffer")(made.path[0]).detach()
         if made.tree == "lr":
             return torch.tensor(float(optimizer.param_groups[made.path[0] if made.path else 0]["lr"]), dtype=torch.float64)
+        if made.tree == "scaler":
+            return scaler_state(self._loss[2]["scaler"])[made.path[0]]
         if made.tree != "optimizer":
             return made.value.detach()
         key, name = made.path
@@ -137,7 +145,8 @@ def in_file(values) -> Iterator[str]:
 
 
 def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, example_batch, *, clip_norm: float | None = None,
-           clip_value: float | None = None, autocast: torch.dtype | None = None, expert_capacity: float | None = None, name: str | None = None) -> TorchStep:
+           clip_value: float | None = None, autocast: torch.dtype | None = None, scaler: torch.amp.GradScaler | None = None,
+           expert_capacity: float | None = None, name: str | None = None) -> TorchStep:
     """A training step out of a module: forward, loss, backward and the optimizer's step, as one function of static shapes.
 
     model: any module, on the CPU, a GPU or `meta`. It stays as it is.
@@ -147,15 +156,16 @@ def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, examp
     example_batch: a dictionary of arguments by keyword, a pair (inputs, targets), or a tensor; shapes and types are what counts.
     clip_norm, clip_value: as of clip_grad_norm_ and clip_grad_value_, which come before the optimizer.
     autocast: torch.bfloat16, say: forward and loss run under torch.autocast.
+    scaler: of float16. Its scale is state of the step; steps with gradients that are not finite change nothing else.
     expert_capacity: experts of transformers take at most so many times their even share of the tokens, and the rest is dropped.
         None: nothing is dropped, and every expert computes every token.
     """
     recorded = trace(model, loss, optimizer, example_batch, clip_norm=clip_norm, clip_value=clip_value, autocast=autocast,
-                     expert_capacity=expert_capacity, known=OPS.keys() | MERGED.keys() | DRAWS.keys())
+                     scaler=scaler, expert_capacity=expert_capacity, known=OPS.keys() | MERGED.keys() | DRAWS.keys())
     text, sidecar = lower(recorded)
     step = TorchStep.from_text(text, name=name or type(model).__name__, sidecar=sidecar)
     step._trace, step._owners = recorded, (model, optimizer)
-    step._loss = loss, example_batch, {"clip_norm": clip_norm, "clip_value": clip_value, "autocast": autocast}
+    step._loss = loss, example_batch, {"clip_norm": clip_norm, "clip_value": clip_value, "autocast": autocast, "scaler": scaler}
     return step
 
 

@@ -394,6 +394,40 @@ def source_line() -> str:
     return ""
 
 
+def scaler_state(scaler) -> dict[str, torch.Tensor]:
+    state = scaler.state_dict()
+    return {"scale": torch.tensor(state["scale"], dtype=torch.float32), "growth": torch.tensor(state["_growth_tracker"], dtype=torch.int32)}
+
+
+class Scaling:
+    """What a GradScaler does around the optimizer's step, without a branch: a step whose gradients are not finite leaves the
+    parameters and the optimizer's state as they are."""
+
+    def __init__(self, scaler, values, trained, state):
+        """Brings the gradients to their size."""
+        self.values, self.numbers = values, scaler.state_dict()
+        with torch.no_grad():
+            gradients = [tensor.grad for tensor in trained if tensor.grad is not None]
+            self.is_off = torch.stack([torch.isfinite(gradient).all() for gradient in gradients]).all().logical_not()
+            for gradient in gradients:
+                gradient.mul_(values["scale",].double().reciprocal().float())
+            self.before = [tensor.clone() for tensor in trained], {key: tensor.clone() for key, tensor in state.items()}
+
+    def finish(self, trained, state) -> None:
+        values, numbers = self.values, self.numbers
+        parameters, others = self.before
+        with torch.no_grad():
+            for tensor, before in zip(trained, parameters):
+                tensor.copy_(torch.where(self.is_off, before, tensor))
+            for key, before in others.items():
+                state[key] = torch.where(self.is_off, before, state[key])
+            count = torch.where(self.is_off, 0, values["growth",] + 1)
+            grows = count == numbers["growth_interval"]
+            factor = torch.where(self.is_off, numbers["backoff_factor"], torch.where(grows, numbers["growth_factor"], 1.0))
+            values["scale",] = (values["scale",] * factor).float()
+            values["growth",] = torch.where(grows, 0, count).to(torch.int32)
+
+
 class Functional(torch.fx.Interpreter):
     """Runs the first record for the second one, node by node, with the Origin of each."""
 
@@ -460,7 +494,8 @@ def loss_of(model, loss, batch, values):
     return found
 
 
-def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None, expert_capacity=None, known=()) -> Trace:
+def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None, scaler=None, expert_capacity=None,
+          known=()) -> Trace:
     """Records a step, with the ops that are `known` and those of core ATen. Nothing of the model or the optimizer changes."""
     parameters = dict(model.named_parameters())
     if not any(parameter.requires_grad for parameter in parameters.values()):
@@ -473,6 +508,8 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
     several = len(updates.groups) > 1
     arguments += [Argument("lr", (i,) if several else (), torch.as_tensor(group["lr"], dtype=torch.float64).detach().cpu())
                   for i, group in enumerate(optimizer.param_groups)]
+    if scaler is not None:
+        arguments += [Argument("scaler", (key,), value) for key, value in scaler_state(scaler).items()]
     device = next(iter(parameters.values())).device.type
     origins = Origins(model)
 
@@ -488,12 +525,16 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
                 number = loss_of(model, loss, replaced(batch, of["batch"]), values)
             if number.numel() != 1:
                 raise usage(f"the loss has the shape {tuple(number.shape)}, and must be one number")
-            number.reshape(()).backward()
+            scale = of["scaler"]["scale",] if scaler is not None else 1
+            (number.reshape(()) * scale).backward()
         trained = [value for (name,), value in of["params"].items() if value.requires_grad]
+        scaling = Scaling(scaler, of["scaler"], trained, of["optimizer"]) if scaler is not None else None
         with updates.on({name: value for (name,), value in of["params"].items()}, of["optimizer"], list(of["lr"].values())) as taken:
             clip(trained, clip_norm, clip_value, foreach=False)
             fx_traceback.current_meta.pop(ORIGIN, None)
             taken.step()
+        if scaling:
+            scaling.finish(trained, of["optimizer"])
         for (name,) in of["buffers"]:
             of["buffers"][name,] = values[name]
         return [number.detach().reshape(())] + [of[argument.tree][argument.path].detach() for argument in arguments]
@@ -528,15 +569,21 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
     return Trace(graph, constants, [a for a, _ in pairs], [p for _, p in pairs], loss_node, origins.draws)
 
 
-def step_in_torch(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None) -> torch.Tensor:
+def step_in_torch(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, autocast=None, scaler=None) -> torch.Tensor:
     """The same step by PyTorch itself."""
     device = next(model.parameters()).device.type
     optimizer.zero_grad()
     with torch.autocast(device, autocast) if autocast else contextlib.nullcontext():
         number = loss_of(model, loss, batch, {})
-    number.backward()
+    (number if scaler is None else scaler.scale(number)).backward()
+    if scaler is not None:
+        scaler.unscale_(optimizer)
     clip(model.parameters(), clip_norm, clip_value)
-    type(optimizer).step(optimizer)  # the instance may have one that counts for a scheduler
+    if scaler is not None:
+        scaler.step(optimizer)
+        scaler.update()
+    else:
+        type(optimizer).step(optimizer)  # the instance may have one that counts for a scheduler
     return number.detach().reshape(())
 
 

@@ -427,6 +427,65 @@ def test_autocast():
     np.testing.assert_allclose(found, expected, rtol=2e-2)
 
 
+def test_scaler():
+    """Of float16: the scale grows every second step, and falls where gradients overflow, in which step nothing else changes."""
+    model, batches = small()
+    reference = copy.deepcopy(model)
+
+    def tools(model):
+        return torch.optim.AdamW(model.parameters(), lr=1e-2), torch.amp.GradScaler("cpu", init_scale=2.0**126, growth_interval=2)
+
+    def loss(outputs, targets):
+        return F.cross_entropy(outputs, targets) * 64
+
+    optimizer, scaler = tools(model)
+    step = sf.torch.export(model, loss, optimizer, batches[0], scaler=scaler, clip_norm=1.0)
+    assert step.verify(batches[:1]).passed
+    scales, found = [], []
+    with sf.torch.compile(model, optimizer, loss, engine="cpu", threads=1, scaler=scaler, clip_norm=1.0) as train:
+        for batch in batches:
+            found.append(train(*batch).item())
+            train.read()
+            scales.append(scaler.get_scale())
+    optimizer, scaler = tools(reference)
+    for batch, ours, scale in zip(batches, found, scales, strict=True):
+        optimizer.zero_grad()
+        number = loss(reference(batch[0]), batch[1])
+        scaler.scale(number).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(reference.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        assert ours == pytest.approx(number.item(), rel=1e-4) and scale == scaler.get_scale()
+    assert len(set(scales)) > 2
+
+
+class Counting(nn.Module):
+    """Buffers that are set anew."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.register_buffer("count", torch.zeros((), dtype=torch.long))
+        self.register_buffer("average", torch.zeros(4))
+        self.register_buffer("fixed", torch.ones(4))
+
+    def forward(self, x):
+        self.count = self.count + 1
+        self.average = 0.9 * self.average + 0.1 * x.mean(0)
+        return self.linear(x * self.fixed - self.average)
+
+
+def test_buffers_that_are_set():
+    torch.manual_seed(0)
+    model, (_, batches) = Counting(), small()
+    step = sf.torch.export(model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), batches[0])
+    assert step.argument("buffers.fixed").next is None
+    found, state = sheaf_losses(step, batches)
+    np.testing.assert_allclose(found, torch_losses(model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), batches), rtol=1e-5)
+    assert state["buffers['count']"] == 10 and torch.allclose(state["buffers['average']"], model.average)
+
+
 def test_frozen_parameters_stay():
     model, batches = small()
     model.up.requires_grad_(False)

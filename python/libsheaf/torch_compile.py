@@ -54,7 +54,7 @@ class Trainer:
         for now, then in zip(self.optimizer.param_groups, self.groups):
             for key, value in then.items():
                 if now[key] != value:
-                    raise usage(f"the optimizer's {key!r} is {now[key]}, and was {value}: of its numbers only `lr` may change between steps",
+                    raise usage(f"the optimizer's {key!r} is {now[key]}, and was {value}: only `lr` may change between steps",
                                 "of schedulers that change others, cycle_momentum=False says not to; else call sf.torch.compile again")
 
     @property

@@ -21,8 +21,9 @@ from .runs import Verification, verify
 from .sessions import Session
 from .steps import Step, Tensor
 from .torch_merged import MERGED, Merged
+from .torch_optimizer import scaler_state
 from .torch_ops import DRAWS, OPS, dtype_of
-from .torch_trace import ORIGIN, Origin, Trace, packet_of, scaler_state, step_in_torch, tensors_of, trace
+from .torch_trace import ORIGIN, Origin, Trace, packet_of, step_in_torch, tensors_of, trace
 
 ROLES = {"params": "param", "buffers": "opt_state", "optimizer": "opt_state", "batch": "batch", "lr": "other", "scaler": "opt_state"}
 

@@ -362,12 +362,14 @@ op("transpose", "transpose_copy")(lambda out, x, a, b: jnp.swapaxes(x, a, b) if 
 op("expand", "expand_copy")(lambda out, x, shape, implicit=False: jnp.broadcast_to(x, tuple(out.shape)))
 op("unsqueeze", "unsqueeze_copy")(lambda out, x, dim: x.reshape(tuple(out.shape)))
 op("squeeze", "squeeze_copy")(lambda out, x, dim=None: x.reshape(tuple(out.shape)))
-op("clone", "alias", "detach", "lift_fresh_copy", "lift_fresh", "lift", "contiguous", "alias_copy", "detach_copy", "resolve_conj", "resolve_neg")(
+op("clone", "alias", "detach", "lift_fresh_copy", "lift_fresh", "lift", "contiguous", "alias_copy", "detach_copy", "resolve_conj",
+   "resolve_neg")(
     lambda out, x, memory_format=None: x)
 op("_to_copy", "to", "prims::convert_element_type", "convert_element_type")(
     lambda out, x, *_, **__: x != 0 if out.dtype == torch.bool else x.astype(dtype_of(out.dtype)))
 op("copy")(lambda out, x, y, non_blocking=False: jnp.broadcast_to(y.astype(x.dtype), x.shape))
-op("cat")(lambda out, tensors, dim=0: lax.concatenate([x.astype(dtype_of(out.dtype)) for x in tensors if x.shape != (0,)], dim % len(out.shape)))
+op("cat")(lambda out, tensors, dim=0: lax.concatenate(
+    [x.astype(dtype_of(out.dtype)) for x in tensors if x.shape != (0,)], dim % len(out.shape)))
 op("stack")(lambda out, tensors, dim=0: jnp.stack(tensors, dim))
 op("flip")(lambda out, x, dims: jnp.flip(x, dims))
 op("roll")(lambda out, x, shifts, dims=(): jnp.roll(x, shifts, dims or None))

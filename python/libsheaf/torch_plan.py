@@ -117,7 +117,8 @@ def source_of(plan, approximate: bool = False) -> str:
     return PROGRAM.format(
         name=step.name, ranks=plan.ranks, mesh=", ".join(f"{axis}={size}" for axis, size in plan.mesh.items()), sizes=sizes,
         micro_batches=about.get("micro_batches", 1), reshard="zero3" in (about.get("recipe") or ""),
-        recompute=is_recomputed(about.get("recompute"), approximate), units=listed(map(repr, units)), tensor=listed(f"{path!r}: {how}" for path, how in placed.items()),
+        recompute=is_recomputed(about.get("recompute"), approximate), units=listed(map(repr, units)),
+        tensor=listed(f"{path!r}: {how}" for path, how in placed.items()),
         heads=listed(f"{path!r}: {counts}" for path, counts in local_heads(model, placed, sizes["model"]).items()))
 
 
@@ -183,9 +184,11 @@ def placements(plan, model, units, axes):
     dims = {}
     for argument, made in zip(plan.step.arguments, plan.step._trace.arguments):
         if made.tree == "params":
-            shares = {split_dim(share, argument.path, axis) for axis, share in plan.argument_layout(argument.index).axes.items() if axis in axes}
+            layout = plan.argument_layout(argument.index).axes
+            shares = {split_dim(layout[axis], argument.path, axis) for axis in axes}
             if len(shares) > 1:
-                raise usage(f"{argument.path} is split over some axes of {', '.join(axes)} and not over others", "plan with one axis for the model")
+                raise usage(f"{argument.path} is split over some of the axes {', '.join(axes)} and not over others",
+                            "plan with one axis for the model")
             path, _, name = made.path[0].rpartition(".")
             dims.setdefault(path, {})[name] = next(iter(shares), None)
     kinds = []

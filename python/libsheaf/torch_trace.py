@@ -20,10 +20,11 @@ import torch.fx.traceback as fx_traceback
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .errors import Code, Diagnostic, SheafError, usage
+from .torch_formulas import Formulas, experts, without_mkldnn
+from .torch_optimizer import Optimizer, Scaling, clip, is_tensor, scaler_state
 
 ORIGIN = "nn_module_stack"
 """the field of a node's meta that both passes carry along; here it has an Origin"""
@@ -69,10 +70,6 @@ class Trace:
     draws: int
 
 
-def is_tensor(value) -> bool:
-    return isinstance(value, torch.Tensor)
-
-
 def tensors_of(tree, path=()):
     """The tensors of dictionaries and sequences with their paths."""
     if is_tensor(tree):
@@ -94,234 +91,6 @@ def replaced(tree, tensors: dict, path=()):
     if isinstance(tree, (list, tuple)):
         return type(tree)(replaced(value, tensors, (*path, key)) for key, value in enumerate(tree))
     return tree
-
-
-class Optimizer:
-    """A torch.optim optimizer, whose state and numbers become arguments."""
-
-    def __init__(self, optimizer: torch.optim.Optimizer, parameters: dict[str, torch.nn.Parameter]):
-        self.optimizer = optimizer
-        names = {id(parameter): name for name, parameter in parameters.items()}
-        self.groups = []
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                if id(parameter) not in names:
-                    raise usage("the optimizer has a parameter that is not the model's",
-                                "make the optimizer of model.parameters(), after the model is where it stays")
-            self.groups.append([names[id(parameter)] for parameter in group["params"]])
-        self.state = self.first_state(parameters)
-
-    def first_state(self, parameters) -> dict[tuple[str, str], torch.Tensor]:
-        """By name of the state and of the parameter. What the optimizer has already is taken; the rest is made as it makes it."""
-        optimizer, found = self.optimizer, {}
-        made = self.made_state(parameters)
-        for group, names in zip(optimizer.param_groups, self.groups):
-            for name in names:
-                state = optimizer.state.get(parameters[name]) or made.get(name, {})
-                for key, value in state.items():
-                    if value is None:
-                        continue
-                    if not is_tensor(value):
-                        raise usage(f"the optimizer's state {key!r} of {name} is {type(value).__name__}, not a tensor",
-                                    "optimizers of torch.optim have tensors alone")
-                    found[key, name] = value.detach()
-        return found
-
-    def made_state(self, parameters) -> dict[str, dict]:
-        """Calls the optimizer's own `_init_group` on parameters whose gradients are zero."""
-        optimizer = self.optimizer
-        kind = type(optimizer)
-        if all(optimizer.state.get(parameters[name]) for names in self.groups for name in names):
-            return {}
-        if not hasattr(optimizer, "_init_group"):
-            raise usage(f"{kind.__name__} does not say which state it begins with", "make one step with it, and export then")
-        stand_ins, before, fields = {}, optimizer.state, kind._init_group.__code__.co_argcount - 2
-        optimizer.state = defaultdict(dict)
-        try:
-            for group, names in zip(optimizer.param_groups, self.groups):
-                names = [name for name in names if parameters[name].requires_grad]
-                for name in names:
-                    parameter = parameters[name].detach()
-                    parameter.grad = torch.zeros((), dtype=parameter.dtype, device=parameter.device).expand(parameter.shape)
-                    stand_ins[name] = parameter
-                optimizer._init_group({**group, "params": [stand_ins[name] for name in names]}, *([] for _ in range(fields)))
-            state = {name: optimizer.state[parameter] for name, parameter in stand_ins.items()}
-        finally:
-            optimizer.state = before
-        if isinstance(optimizer, torch.optim.SGD):
-            self.add_momentum(parameters, state)
-        return state
-
-    def add_momentum(self, parameters, state) -> None:
-        """SGD's buffer is the gradient after the first step, which a buffer of zeros gives as well, unless it is damped."""
-        for group, names in zip(self.optimizer.param_groups, self.groups):
-            if group["momentum"] and group["dampening"] and not all(parameters[name] in self.optimizer.state for name in names):
-                raise usage("SGD with dampening begins with another formula than it goes on with",
-                            "make one step with it, and export then")
-            for name in names if group["momentum"] else []:
-                state[name] = {"momentum_buffer": torch.zeros_like(parameters[name])}
-
-    @contextlib.contextmanager
-    def on(self, parameters: dict, state: dict, rates: list):
-        """The optimizer has these parameters, this state and these rates meanwhile; `state` has the new state afterwards. Counts
-        are computed with in double precision, as PyTorch does with Python's numbers."""
-        optimizer, groups, before = self.optimizer, self.optimizer.param_groups, self.optimizer.state
-        taken = {"fused": False, "foreach": False}
-        try:
-            optimizer.param_groups = [
-                group | {"params": [parameters[name] for name in names], "lr": rate} | {key: taken[key] for key in taken if key in group}
-                | ({"capturable": True} if "capturable" in group else {})
-                for group, names, rate in zip(groups, self.groups, rates)]
-            optimizer.state = defaultdict(dict)
-            shaped = {key for (key, _), value in state.items() if value.ndim}
-            for (key, name), value in state.items():
-                is_count = key not in shaped and (key == "step" or parameters[name].ndim)
-                optimizer.state[parameters[name]][key] = value.double() if is_count else value
-            with mock.patch("torch.compiler.is_compiling", lambda: True), NumbersAsTensors(), adafactor_numbers():
-                yield optimizer
-            for (key, name), value in state.items():
-                state[key, name] = optimizer.state[parameters[name]][key].to(value.dtype)
-        finally:
-            optimizer.param_groups, optimizer.state = groups, before
-
-
-class NumbersAsTensors(TorchFunctionMode):
-    """What optimizers take out of tensors as numbers stays in tensors: rates and counts are values of the step."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if name == "item":
-            return args[0]
-        if is_tensor(kwargs.get("alpha")) and name.strip("_") in ("add", "sub"):
-            return func(args[0], args[1] * kwargs["alpha"])
-        if is_tensor(kwargs.get("value")) and name.strip("_") in ("addcmul", "addcdiv"):
-            return func(args[0], args[1] * kwargs["value"], args[2])
-        return func(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def adafactor_numbers():
-    """Adafactor compares numbers that it takes out of tensors."""
-
-    def chosen(of_tensors, of_numbers):
-        def choose(a, b):
-            if is_tensor(a) or is_tensor(b):
-                return of_tensors(*(x if is_tensor(x) else torch.tensor(float(x)) for x in (a, b)))
-            return of_numbers(a, b)
-
-        return choose
-
-    module = sys.modules["torch.optim._adafactor"]
-    with mock.patch.object(module, "min", chosen(torch.minimum, min), create=True), \
-            mock.patch.object(module, "max", chosen(torch.maximum, max), create=True):
-        yield
-
-
-class Formulas(TorchFunctionMode):
-    """Functions as their formulas, which each device then runs as it does best, where PyTorch would record the kernel of the device
-    at hand, or strides. PyTorch's own functions call each other without modes, so their names are patched as well."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        return FORMULAS.get(func, func)(*args, **(kwargs or {}))
-
-    def __enter__(self):
-        self.patches = contextlib.ExitStack()
-        for function, formula in FORMULAS.items():
-            self.patches.enter_context(mock.patch.object(torch.nn.functional, function.__name__, formula))
-        return super().__enter__()
-
-    def __exit__(self, *error):
-        self.patches.close()
-        return super().__exit__(*error)
-
-
-def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    if enable_gqa:
-        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
-        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
-    scores = (query @ key.transpose(-2, -1)).float() * scale
-    if is_causal:
-        rows, columns = (torch.arange(n, device=query.device) for n in scores.shape[-2:])
-        attn_mask = rows[:, None] >= columns
-    if attn_mask is not None:
-        hidden = torch.finfo(scores.dtype).min
-        scores = torch.where(attn_mask, scores, hidden) if attn_mask.dtype == torch.bool else scores + attn_mask
-    weights = torch.softmax(scores, -1).to(value.dtype)
-    return (torch.dropout(weights, dropout_p, True) if dropout_p else weights) @ value
-
-
-@contextlib.contextmanager
-def without_mkldnn():
-    """Recurrent layers are then recorded as their formulas, too."""
-    before = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(before)
-
-
-def average_pool(input, output_size):
-    if output_size in (1, (1, 1), [1, 1]):
-        return input.mean((-1, -2), keepdim=True)
-    return torch.ops.aten._adaptive_avg_pool2d(input, [output_size] * 2 if isinstance(output_size, int) else [
-        size if out is None else out for size, out in zip(input.shape[-2:], output_size)])
-
-
-def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
-    """From the logits alone: PyTorch keeps their logarithmic softmax for the backward pass as well."""
-    if target.is_floating_point() or weight is not None or size_average is not None or reduce is not None or label_smoothing or not input.ndim:
-        return CROSS_ENTROPY(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
-    input = input.float() if input.dtype in (torch.bfloat16, torch.float16) else input
-    dim = min(1, input.ndim - 1)
-    kept = target != ignore_index
-    chosen = input.gather(dim, torch.where(kept, target, 0).unsqueeze(dim)).squeeze(dim)
-    losses = torch.where(kept, input.logsumexp(dim) - chosen, 0)
-    return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.sum() / kept.sum()
-
-
-CROSS_ENTROPY = torch.nn.functional.cross_entropy
-FORMULAS = {torch.nn.functional.scaled_dot_product_attention: attention, torch.nn.functional.adaptive_avg_pool2d: average_pool,
-            CROSS_ENTROPY: cross_entropy}
-
-
-@contextlib.contextmanager
-def experts(capacity):
-    """Experts of transformers as products of one batch: their own kernels have as many rows as the router sends. Each expert
-    takes at most `capacity` times its even share of the tokens, in their order; None: all."""
-
-    def forward(self, hidden, index, weights):
-        tokens, choices = index.shape
-        chosen = torch.nn.functional.one_hot(index, self.num_experts)
-        if capacity is None:
-            combine = (chosen * weights[..., None]).sum(1).t()[..., None]
-            return (apply_experts(self, hidden.expand(self.num_experts, *hidden.shape)) * combine).sum(0).to(hidden.dtype)
-        rows = -(-int(tokens * choices * capacity) // self.num_experts)
-        flat = chosen.reshape(-1, self.num_experts)
-        places = ((flat.cumsum(0) - 1) * flat).reshape(chosen.shape)
-        slots = torch.nn.functional.one_hot(places.clamp(max=rows), rows + 1)[..., :rows] * chosen[..., None]
-        combine = (slots * weights[..., None, None]).sum(1)
-        given = torch.einsum("tec,tk->eck", slots.sum(1).to(hidden.dtype), hidden)
-        return torch.einsum("tec,ecn->tn", combine.to(hidden.dtype), apply_experts(self, given))
-
-    interface = getattr(sys.modules.get("transformers.integrations.moe"), "ExpertsInterface", None)
-    with mock.patch.object(interface, "get_interface", lambda *_: forward) if interface else contextlib.nullcontext():
-        yield
-
-
-def apply_experts(self, rows):
-    """[experts, rows, features] through each expert's two products."""
-
-    def linear(name, rows):
-        weight = getattr(self, name)
-        y = rows @ (weight if self.is_transposed else weight.transpose(-2, -1))
-        return y + getattr(self, f"{name}_bias")[:, None] if self.has_bias else y
-
-    if self.has_gate:
-        return linear("down_proj", self._apply_gate(linear("gate_up_proj", rows)))
-    return linear("down_proj", self.act_fn(linear("up_proj", rows)))
 
 
 class Origins(TorchDispatchMode):
@@ -394,40 +163,6 @@ def source_line() -> str:
     return ""
 
 
-def scaler_state(scaler) -> dict[str, torch.Tensor]:
-    state = scaler.state_dict()
-    return {"scale": torch.tensor(state["scale"], dtype=torch.float32), "growth": torch.tensor(state["_growth_tracker"], dtype=torch.int32)}
-
-
-class Scaling:
-    """What a GradScaler does around the optimizer's step, without a branch: a step whose gradients are not finite leaves the
-    parameters and the optimizer's state as they are."""
-
-    def __init__(self, scaler, values, trained, state):
-        """Brings the gradients to their size."""
-        self.values, self.numbers = values, scaler.state_dict()
-        with torch.no_grad():
-            gradients = [tensor.grad for tensor in trained if tensor.grad is not None]
-            self.is_off = torch.stack([torch.isfinite(gradient).all() for gradient in gradients]).all().logical_not()
-            for gradient in gradients:
-                gradient.mul_(values["scale",].double().reciprocal().float())
-            self.before = [tensor.clone() for tensor in trained], {key: tensor.clone() for key, tensor in state.items()}
-
-    def finish(self, trained, state) -> None:
-        values, numbers = self.values, self.numbers
-        parameters, others = self.before
-        with torch.no_grad():
-            for tensor, before in zip(trained, parameters):
-                tensor.copy_(torch.where(self.is_off, before, tensor))
-            for key, before in others.items():
-                state[key] = torch.where(self.is_off, before, state[key])
-            count = torch.where(self.is_off, 0, values["growth",] + 1)
-            grows = count == numbers["growth_interval"]
-            factor = torch.where(self.is_off, numbers["backoff_factor"], torch.where(grows, numbers["growth_factor"], 1.0))
-            values["scale",] = (values["scale",] * factor).float()
-            values["growth",] = torch.where(grows, 0, count).to(torch.int32)
-
-
 class Functional(torch.fx.Interpreter):
     """Runs the first record for the second one, node by node, with the Origin of each."""
 
@@ -458,8 +193,8 @@ def packet_of(op) -> str:
     return op.name().removeprefix("aten::").partition(".")[0]
 
 
-KEPT = ("aten::logsumexp", "aten::lerp.Scalar", "aten::lerp.Tensor", "aten::addcmul", "aten::addcdiv", "aten::silu", "aten::native_layer_norm",
-        "aten::native_group_norm")
+KEPT = ("aten::logsumexp", "aten::lerp.Scalar", "aten::lerp.Tensor", "aten::addcmul", "aten::addcdiv", "aten::silu",
+        "aten::native_layer_norm", "aten::native_group_norm")
 
 
 def fake_like(mode, tensor):
@@ -585,14 +320,6 @@ def step_in_torch(model, loss, optimizer, batch, *, clip_norm=None, clip_value=N
     else:
         type(optimizer).step(optimizer)  # the instance may have one that counts for a scheduler
     return number.detach().reshape(())
-
-
-def clip(parameters, norm, value, **options) -> None:
-    parameters = list(parameters)
-    if value is not None:
-        torch.nn.utils.clip_grad_value_(parameters, value, **options)
-    if norm is not None:
-        torch.nn.utils.clip_grad_norm_(parameters, norm, **options)
 
 
 def source(node):

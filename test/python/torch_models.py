@@ -71,9 +71,10 @@ add("deepseek_v3", "DeepseekV3ForCausalLM", "DeepseekV3Config", n_routed_experts
     moe_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
     first_k_dense_replace=1, **LM | {"num_key_value_heads": 4})
 add("bert", "BertForMaskedLM", "BertConfig", lambda: causal() | {"attention_mask": torch.ones(4, 16, dtype=torch.long)}, **ENCODER)
-add("roberta", "RobertaForSequenceClassification", "RobertaConfig", lambda: {"input_ids": tokens(), "labels": torch.randint(0, 2, (4,))}, **ENCODER)
-add("t5", "T5ForConditionalGeneration", "T5Config", lambda: {"input_ids": tokens(), "labels": tokens(8)}, vocab_size=100, d_model=32, d_ff=64,
-    d_kv=8, num_layers=2, num_heads=4, dropout_rate=0, decoder_start_token_id=0)
+add("roberta", "RobertaForSequenceClassification", "RobertaConfig",
+    lambda: {"input_ids": tokens(), "labels": torch.randint(0, 2, (4,))}, **ENCODER)
+add("t5", "T5ForConditionalGeneration", "T5Config", lambda: {"input_ids": tokens(), "labels": tokens(8)}, vocab_size=100, d_model=32,
+    d_ff=64, d_kv=8, num_layers=2, num_heads=4, dropout_rate=0, decoder_start_token_id=0)
 add("bart", "BartForConditionalGeneration", "BartConfig", lambda: {"input_ids": tokens(), "labels": tokens(8)}, max_position_embeddings=32,
     **SEQ2SEQ)
 add("whisper", "WhisperForConditionalGeneration", "WhisperConfig", lambda: {"input_features": torch.randn(4, 8, 32), "labels": tokens(8)},
@@ -87,7 +88,8 @@ add("clip", "CLIPModel", "CLIPConfig", lambda: {"input_ids": tokens(), "pixel_va
 add_vision("resnet", "torchvision", lambda tv: tv.models.resnet18(num_classes=10))
 add_vision("mobilenet", "torchvision", lambda tv: tv.models.mobilenet_v2(num_classes=10, dropout=0.0))
 add_vision("efficientnet", "torchvision", lambda tv: tv.models.efficientnet_b0(num_classes=10, dropout=0.0, stochastic_depth_prob=0.0))
-add_vision("densenet", "torchvision", lambda tv: tv.models.DenseNet(growth_rate=8, block_config=(2, 2), num_init_features=16, num_classes=10))
+add_vision("densenet", "torchvision", lambda tv: tv.models.DenseNet(growth_rate=8, block_config=(2, 2), num_init_features=16,
+                                                                   num_classes=10))
 add_vision("swin", "torchvision", lambda tv: tv.models.SwinTransformer([4, 4], 16, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.0,
                                                                       num_classes=10), 32)
 add_vision("vision_transformer", "torchvision", lambda tv: tv.models.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=10), 32)

@@ -8,7 +8,7 @@ from .errors import usage
 from .plans import plan as make_plan
 from .progress import Progress
 from .sessions import Session
-from .torch_export import export
+from .torch_export import export, uncompiled
 from .torch_trace import tensors_of
 
 
@@ -21,7 +21,7 @@ class Trainer:
     """
 
     def __init__(self, model, optimizer, loss, engine, threads, cluster, seed, progress, options):
-        self.model, self.optimizer, self.loss, self.options = model, optimizer, loss, options
+        self.model, self.optimizer, self.loss, self.options = uncompiled(model), optimizer, loss, options
         self.cluster, self.engine, self.threads, self.seed, self.progress = cluster, engine, threads, seed, progress
         self.steps, self.session, self.shape = {}, None, None
         self.groups = [{key: value for key, value in group.items() if key not in ("params", "lr", "initial_lr")}

@@ -137,6 +137,11 @@ class TorchStep(Step):
         return found
 
 
+def uncompiled(model):
+    """The module itself, of one that torch.compile has wrapped."""
+    return getattr(model, "_orig_mod", model)
+
+
 @contextlib.contextmanager
 def in_file(values) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="sheaf-") as folder:
@@ -161,6 +166,7 @@ def export(model: torch.nn.Module, loss, optimizer: torch.optim.Optimizer, examp
     expert_capacity: experts of transformers take at most so many times their even share of the tokens, and the rest is dropped.
         None: nothing is dropped, and every expert computes every token.
     """
+    model = uncompiled(model)
     recorded = trace(model, loss, optimizer, example_batch, clip_norm=clip_norm, clip_value=clip_value, autocast=autocast,
                      scaler=scaler, expert_capacity=expert_capacity, known=OPS.keys() | MERGED.keys() | DRAWS.keys())
     text, sidecar = lower(recorded)

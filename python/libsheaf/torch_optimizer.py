@@ -4,6 +4,7 @@ arguments of the step."""
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from collections import defaultdict
 from unittest import mock
@@ -57,7 +58,7 @@ class Optimizer:
             return {}
         if not hasattr(optimizer, "_init_group"):
             raise usage(f"{kind.__name__} does not say which state it begins with", "make one step with it, and export then")
-        stand_ins, before, fields = {}, optimizer.state, kind._init_group.__code__.co_argcount - 2
+        stand_ins, before, fields = {}, optimizer.state, len(inspect.signature(kind._init_group).parameters) - 2
         optimizer.state = defaultdict(dict)
         try:
             for group, names in zip(optimizer.param_groups, self.groups):

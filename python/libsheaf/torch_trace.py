@@ -204,21 +204,30 @@ def fake_like(mode, tensor):
     return made.requires_grad_(tensor.requires_grad)
 
 
-def loss_of(model, loss, batch, values):
-    """The loss of a batch, with these parameters and buffers: docs/start/pytorch.md says what `loss` and `batch` may be."""
-    call = torch.func.functional_call
-    if isinstance(batch, dict):
-        found = call(model, values, (), batch)
-        given = batch
-    elif isinstance(batch, (list, tuple)) and loss is not None:
+class Whole(torch.nn.Module):
+    """A module whose call is a whole step: PyTorch's functional_call then has its parameters and buffers replaced in the backward pass
+    as well, in which checkpoints run parts of the model again."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, run):
+        return run()
+
+
+def loss_of(model, loss, batch):
+    """The loss of a batch: docs/start/pytorch.md says what `loss` and `batch` may be."""
+    inputs = given = batch
+    if loss is not None and isinstance(batch, (list, tuple)):
         if len(batch) != 2:
             raise usage(f"the batch has {len(batch)} parts, and a loss takes pairs (inputs, targets)",
                         "give the batch as a dictionary, and loss(outputs, batch)")
         inputs, given = batch
-        found = call(model, values, *(((), inputs) if isinstance(inputs, dict) else (tuple(inputs),) if isinstance(inputs, (list, tuple))
-                                      else ((inputs,),)))
+    if isinstance(inputs, dict):
+        found = model(**inputs)
     else:
-        found, given = call(model, values, tuple(batch) if isinstance(batch, (list, tuple)) else (batch,)), batch
+        found = model(*inputs) if isinstance(inputs, (list, tuple)) else model(inputs)
     if loss is not None:
         return loss(found, given)
     if not is_tensor(found):
@@ -252,16 +261,19 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
         of = defaultdict(OrderedDict)
         for argument, tensor in zip(arguments, tensors):
             of[argument.tree][argument.path] = tensor
-        named = {name: value for tree in ("params", "buffers") for (name,), value in of[tree].items()}
-        values = dict(named)
-        cast = torch.autocast("cpu" if device == "meta" else device, autocast) if autocast else contextlib.nullcontext()
-        with origins.of_modules():
-            with cast, Formulas(), experts(expert_capacity), without_mkldnn():
-                number = loss_of(model, loss, replaced(batch, of["batch"]), values)
+        values = {f"model.{name}": value for tree in ("params", "buffers") for (name,), value in of[tree].items()}
+
+        def differentiate():
+            with torch.autocast("cpu" if device == "meta" else device, autocast) if autocast else contextlib.nullcontext():
+                number = loss_of(model, loss, replaced(batch, of["batch"]))
             if number.numel() != 1:
                 raise usage(f"the loss has the shape {tuple(number.shape)}, and must be one number")
             scale = of["scaler"]["scale",] if scaler is not None else 1
             (number.reshape(()) * scale).backward()
+            return number
+
+        with origins.of_modules(), Formulas(), experts(expert_capacity), without_mkldnn():
+            number = torch.func.functional_call(Whole(model), values, (differentiate,))
         trained = [value for (name,), value in of["params"].items() if value.requires_grad]
         scaling = Scaling(scaler, of["scaler"], trained, of["optimizer"]) if scaler is not None else None
         with updates.on({name: value for (name,), value in of["params"].items()}, of["optimizer"], list(of["lr"].values())) as taken:
@@ -271,7 +283,7 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
         if scaling:
             scaling.finish(trained, of["optimizer"])
         for (name,) in of["buffers"]:
-            of["buffers"][name,] = values[name]
+            of["buffers"][name,] = values[f"model.{name}"]
         return [number.detach().reshape(())] + [of[argument.tree][argument.path].detach() for argument in arguments]
 
     mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -301,6 +313,11 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
     pairs = [(argument, placeholder) for argument, placeholder in zip(arguments, placeholders)
              if argument.tree != "optimizer" or argument.next is not None]
     constants = {node.target: getattr(second, node.target) for node in graph.nodes if node.op == "get_attr"}
+    own = {argument.value.data_ptr(): argument for argument in arguments if argument.tree in ("params", "buffers") and argument.value.numel()}
+    for constant in constants.values():
+        if constant.numel() and constant.data_ptr() and constant.data_ptr() in own:
+            raise usage(f"the model has {own[constant.data_ptr()].path[0]} in another place as well, out of reach of its modules",
+                        "reach parameters and buffers by their modules alone")
     return Trace(graph, constants, [a for a, _ in pairs], [p for _, p in pairs], loss_node, origins.draws)
 
 
@@ -309,7 +326,7 @@ def step_in_torch(model, loss, optimizer, batch, *, clip_norm=None, clip_value=N
     device = next(model.parameters()).device.type
     optimizer.zero_grad()
     with torch.autocast(device, autocast) if autocast else contextlib.nullcontext():
-        number = loss_of(model, loss, batch, {})
+        number = loss_of(model, loss, batch)
     (number if scaler is None else scaler.scale(number)).backward()
     if scaler is not None:
         scaler.unscale_(optimizer)

@@ -414,6 +414,23 @@ def test_checkpoint_recomputes_the_same_mask():
     assert loss > 0 and torch.sum(1 - state["params['weight']"]).item() == pytest.approx(2 * loss)
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoint_reads_the_weights_of_the_step(reentrant):
+    """A checkpoint runs modules again in the backward pass."""
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 3)
+
+        def forward(self, x):
+            return torch.utils.checkpoint.checkpoint(lambda y: self.down(self.up(y).tanh()), x + self.down.bias.sum(), use_reentrant=reentrant)
+
+    torch.manual_seed(0)
+    model, (_, batches) = Checkpointed(), small()
+    step = sf.torch.export(torch.compile(model), F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.5), batches[0])
+    assert step.verify(batches).passed
+
+
 def test_autocast():
     """In bfloat16 the losses are PyTorch's to its precision, and the products are of bfloat16."""
     model, batches = small(width=32)

@@ -7,7 +7,7 @@ import re
 
 import torch
 
-from .errors import usage
+from .errors import Code, SheafError, usage
 from .torch_export import TorchStep
 
 PROGRAM = '''"""The plan of {name} for PyTorch: {ranks} ranks, {mesh}. Written by Sheaf.
@@ -120,6 +120,38 @@ def source_of(plan, approximate: bool = False) -> str:
         recompute=is_recomputed(about.get("recompute"), approximate), units=listed(map(repr, units)),
         tensor=listed(f"{path!r}: {how}" for path, how in placed.items()),
         heads=listed(f"{path!r}: {counts}" for path, counts in local_heads(model, placed, sizes["model"]).items()))
+
+
+def specs(devices: int, recipe, mesh):
+    """(recipe, mesh) of what PyTorch can say on so many devices."""
+    if mesh:
+        return [(name, mesh) for name in ([recipe] if recipe else ("dp", "zero3", "2d", "2d+zero3", "megatron"))]
+    found = [("dp", {"data": devices}), ("zero3", {"data": devices}), ("megatron", {"model": devices})]
+    for ranks in (n for n in range(2, devices) if devices % n == 0):
+        found += [(name, {"data": devices // ranks, "model": ranks}) for name in ("2d", "2d+zero3")]
+    return [(name, on) for name, on in found if recipe in (None, name)]
+
+
+def plan_for(search, cluster, recipe, mesh, recompute, stages):
+    """The fastest of the plans that `search(recipe=, mesh=, recompute=)` finds for what PyTorch can say."""
+    if stages not in (None, 1, "1"):
+        raise usage(f"stages={stages!r}: the program for PyTorch has no stages", 'leave stages out, or run the plan by sf.Session')
+    found, reason = [], None
+    for name, on in specs(cluster.devices, recipe, mesh):
+        for how in [recompute] if recompute else ("none", "layer"):
+            try:
+                plan = search(recipe=name, mesh=on, recompute=how)
+                source_of(plan)
+                found.append(plan)
+                break
+            except SheafError as error:
+                if error.code not in (Code.MISMATCH, Code.USAGE, Code.UNSUPPORTED):
+                    raise
+                reason = error
+    if not found:
+        raise reason or usage(f"the program for PyTorch cannot say the recipe {recipe!r}",
+                              "recipes for it are dp, zero3, 2d, 2d+zero3 and megatron")
+    return min(found, key=lambda plan: plan.seconds or math.inf)
 
 
 def local_heads(model, placed, ranks) -> dict[str, dict[str, int]]:

@@ -731,6 +731,18 @@ def test_plans_in_torch(tmp_path):
         np.testing.assert_allclose(found, expected, rtol=1e-4, err_msg=f"{name} {spec}")
 
 
+def test_target():
+    """The fastest plan that PyTorch can run; with little memory another than with much."""
+    model, loss, batches = torch_models.make("llama")
+    step = sf.torch.export(model, loss, torch.optim.AdamW(model.parameters()), batches[0])
+    plan = sf.plan(step, "1x2xCPU", target="torch", progress=False)
+    assert plan.ranks == 2 and "parallelize" in plan.torch()
+    small = sf.plan(step, "1x2xCPU", target="torch", memory=plan.memory * 2 // 3, progress=False)
+    assert small.memory <= plan.memory * 2 // 3 and "parallelize" in small.torch()
+    with pytest.raises(sf.SheafError, match="stages"):
+        sf.plan(step, "1x2xCPU", target="torch", stages=2)
+
+
 def test_plans_that_torch_cannot_say():
     model, loss, batches = torch_models.make("gpt2")
     step = sf.torch.export(model, loss, torch.optim.AdamW(model.parameters()), batches[0])

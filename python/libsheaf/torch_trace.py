@@ -313,10 +313,10 @@ def trace(model, loss, optimizer, batch, *, clip_norm=None, clip_value=None, aut
     pairs = [(argument, placeholder) for argument, placeholder in zip(arguments, placeholders)
              if argument.tree != "optimizer" or argument.next is not None]
     constants = {node.target: getattr(second, node.target) for node in graph.nodes if node.op == "get_attr"}
-    own = {argument.value.data_ptr(): argument for argument in arguments if argument.tree in ("params", "buffers") and argument.value.numel()}
+    own = {argument.value.data_ptr(): argument.path[0] for argument in arguments if argument.tree in ("params", "buffers")}
     for constant in constants.values():
-        if constant.numel() and constant.data_ptr() and constant.data_ptr() in own:
-            raise usage(f"the model has {own[constant.data_ptr()].path[0]} in another place as well, out of reach of its modules",
+        if constant.data_ptr() and constant.data_ptr() in own:
+            raise usage(f"the model has {own[constant.data_ptr()]} in another place as well, out of reach of its modules",
                         "reach parameters and buffers by their modules alone")
     return Trace(graph, constants, [a for a, _ in pairs], [p for _, p in pairs], loss_node, origins.draws)
 

@@ -423,7 +423,10 @@ def test_checkpoint_reads_the_weights_of_the_step(reentrant):
             self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 3)
 
         def forward(self, x):
-            return torch.utils.checkpoint.checkpoint(lambda y: self.down(self.up(y).tanh()), x + self.down.bias.sum(), use_reentrant=reentrant)
+            def part(y):
+                return self.down(self.up(y).tanh())
+
+            return torch.utils.checkpoint.checkpoint(part, x + self.down.bias.sum(), use_reentrant=reentrant)
 
     torch.manual_seed(0)
     model, (_, batches) = Checkpointed(), small()

@@ -77,6 +77,10 @@ zoo: all
 	zoo/make
 	zoo/run
 
+# PyTorch models of transformers, torchvision and timm, exported, trained and compared with PyTorch: fetches PyTorch once.
+check-torch: all
+	scripts/check-torch
+
 # Builds the documents as a site with search, in build/docs.
 docs:
 	scripts/docs
@@ -98,4 +102,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep attack verify-sweep alarms zoo docs wheel install fuzz format clean
+.PHONY: all demo check nightly bench beside soak reality passes hosts results sweep attack verify-sweep alarms zoo check-torch docs wheel install fuzz format clean

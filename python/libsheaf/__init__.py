@@ -23,6 +23,9 @@ docs/start/python.md is the way in. Modules, each of which uses those above it:
     sessions     Session: steps on tensors in memory
     jax_export   export, JaxStep: steps out of JAX; jax_tree, jax_links: their trees. These are loaded when they are used
     jax_run      plans in JAX: Plan.jit; jax_shardings: layouts; jax_collectives: what XLA compiled
+    torch        steps out of PyTorch, loaded when it is used: torch_optimizer, torch_formulas: what is
+                 recorded; torch_trace records ATen ops, torch_ops is their table, torch_merged keeps dimensions apart,
+                 torch_export lowers a record; torch_compile trains; torch_plan writes plans for PyTorch
 """
 
 from __future__ import annotations
@@ -56,3 +59,11 @@ def export(function, *args, **options):
     from .jax_export import export
 
     return export(function, *args, **options)
+
+
+def __getattr__(name):
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

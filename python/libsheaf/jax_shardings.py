@@ -181,7 +181,7 @@ def plan_for(target: str, search, pins: list[str], stages) -> Plan:
     """The plan that `search(pins, stages)` finds among those that JAX can run. A layout of an argument that no PartitionSpec
     says is forbidden, and the search made once more."""
     if target != "jax":
-        raise usage(f"there is no target {target!r}", 'the target is "jax"')
+        raise usage(f"there is no target {target!r}", 'targets are "jax" and "torch"')
     if stages not in (None, 1, "1"):
         raise unsupported(f"stages={stages!r}: a pipeline has a program for each stage, and JAX runs one on all devices",
                           'leave stages out, or run the plan by sf.Session or the command "sheaf"')

@@ -308,6 +308,12 @@ class Plan:
 
         return jit(self, function, devices, layouts=layouts, donate=donate)
 
+    def torch(self, *, approximate: bool = False) -> str:
+        """The plan as a program for PyTorch itself, of a step that `sf.torch.export` made; see `libsheaf.torch_plan.source_of`."""
+        from .torch_plan import source_of
+
+        return source_of(self, approximate)
+
     def program(self, rank: int = 0) -> str:
         """The local program of a rank, a line per instruction."""
         out = Text()
@@ -458,9 +464,17 @@ def plan(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | 
         margin: how much faster than the best recipe a searched plan has to be, 0.01; 0: the fastest is taken.
         reserve: bytes of each device that are left free.
         target: "jax": only plans that `Plan.jit` runs as they are, without stages and without strided layouts of arguments.
+            "torch": only recipes, meshes and recompute of layers that `Plan.torch` can write.
         progress: False: none; True or None: shown in terminals and notebooks; a function is called with each Event, and
             ends the search when it returns False.
     """
+    if target == "torch":
+        from .torch_plan import plan_for as plan_for_torch
+
+        given = {name: value for name, value in locals().items()
+                 if name not in ("step", "cluster", "target", "recipe", "mesh", "recompute", "stages", "plan_for_torch")}
+        return plan_for_torch(lambda **fixed: plan(step, cluster, stages=1, **fixed, **given), as_cluster(cluster), recipe, mesh,
+                              recompute, stages)
     if target is not None:
         from .jax_shardings import plan_for
 

@@ -54,8 +54,14 @@ def verify(what: Plan | Step, *, against: str | os.PathLike | None = None, steps
     """Runs the step as a plan splits it, and unsplit, and compares all results and losses; or a step against known results.
 
     against: a safetensors file of arguments and results, which a step without a plan needs. shrink: the plan on the step at
-    dimensions as small as they can be. A mismatch is a SheafError; its `verification` has the numbers.
+    dimensions as small as they can be. A mismatch is a SheafError; its `verification` has the numbers. A plan of a PyTorch module
+    starts from its weights, rates and example batch, unless `against`, `init` or `data` say otherwise.
     """
+    if isinstance(what, Plan) and not (against or init or data or shrink) and hasattr(what.step, "example_file"):
+        with what.step.example_file(max(steps, 1)) as against:
+            return verify(what, against=against, steps=steps, tolerance=tolerance, loss_tolerance=loss_tolerance, engine=engine,
+                          threads=threads, seed=seed, limit=limit, check=check, device_memory=device_memory, precision=precision,
+                          progress=progress, data="synthetic" if against is None else None)
     if isinstance(what, Plan) and shrink:
         what = what.shrink()
     plan = what if isinstance(what, Plan) else None

@@ -310,9 +310,7 @@ class Plan:
 
     def torch(self, *, approximate: bool = False) -> str:
         """The plan as a program for PyTorch itself, of a step that `sf.torch.export` made; see `libsheaf.torch_plan.source_of`."""
-        from .torch_plan import source_of
-
-        return source_of(self, approximate)
+        return _for_torch().source_of(self, approximate)
 
     def program(self, rank: int = 0) -> str:
         """The local program of a rank, a line per instruction."""
@@ -469,8 +467,7 @@ def plan(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | 
             ends the search when it returns False.
     """
     if target == "torch":
-        from .torch_plan import plan_for as plan_for_torch
-
+        plan_for_torch = _for_torch().plan_for
         given = {name: value for name, value in locals().items()
                  if name not in ("step", "cluster", "target", "recipe", "mesh", "recompute", "stages", "plan_for_torch")}
         return plan_for_torch(lambda **fixed: plan(step, cluster, stages=1, **fixed, **given), as_cluster(cluster), recipe, mesh,
@@ -520,6 +517,15 @@ def pin(step: Step | str | os.PathLike, cluster: Cluster | str | os.PathLike | d
     name, what = ("sf_primitives_pin", primitives._list) if primitives else ("sf_pin_step", step._handle)
     call_long(name, what, spec.ref, DIAG, byref(out), made=(out, "sf_plan_free"))
     return Plan(out.value, primitives.result_step() if primitives else step, on)
+
+
+def _for_torch():
+    """The module of plans for PyTorch, which has to be here."""
+    try:
+        from . import torch_plan
+    except ImportError as error:
+        raise usage(f"plans for PyTorch need PyTorch and JAX ({error})", "pip install torch==2.10.0 jax==0.10.2") from error
+    return torch_plan
 
 
 def _as_step(step) -> Step:

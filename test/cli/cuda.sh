@@ -66,7 +66,8 @@ sheaf=("$bin" train)
 # Where the time went: by instruction, and as a timeline.
 expect 0 "$step" --steps 2 --data "$io" --init "$io" --engine cuda --profile "$work/profile"
 expect 0 "$step" --steps 1 --data "$io" --init "$io" --engine cuda --profile "$work/trace.json"
-grep -q "^step .* ms" "$work/profile" && grep -q "TFLOP/s.* dot " "$work/profile" || fail "no profile"
+grep -q "^step .* ms" "$work/profile" && grep -q "^  dot  *[0-9.]* ms" "$work/profile" && grep -q "GB/s .* s0 " "$work/profile" ||
+    fail "no profile"
 grep -q '"cat": "dot"' "$work/trace.json" || fail "no timeline"
 
 # Ranks exchange in memory of the device, stages too.

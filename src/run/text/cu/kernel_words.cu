@@ -280,25 +280,7 @@ DEVICE s64 i_shift_right_arithmetic(s64 x, s64 y, int width, int is_unsigned)
 #define z_transposed(x) cplx_of(-(x).im, (x).re)
 #define z_transposed_back(x) cplx_of((x).im, -(x).re)
 
-DEVICE cplx z_add(cplx x, cplx y)
-{
-    return cplx_of(x.re + y.re, x.im + y.im);
-}
-
-DEVICE cplx z_subtract(cplx x, cplx y)
-{
-    return cplx_of(x.re - y.re, x.im - y.im);
-}
-
-DEVICE cplx z_multiply(cplx x, cplx y)
-{
-    return cplx_of(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
-}
-
-#define z_square(x) z_multiply(x, x)
-
-/* The same with narrow parts: those of fft. */
-
+/* Sums and products; those of fft with narrow parts. */
 DEVICE raw_c64 c_of(f32 re, f32 im)
 {
     raw_c64 z;
@@ -307,20 +289,23 @@ DEVICE raw_c64 c_of(f32 re, f32 im)
     return z;
 }
 
-DEVICE raw_c64 c_add(raw_c64 x, raw_c64 y)
-{
-    return c_of(x.re + y.re, x.im + y.im);
-}
+#define COMPLEX_ARITHMETIC(prefix, type, of)                                                       \
+    DEVICE type prefix##_add(type x, type y)                                                       \
+    {                                                                                              \
+        return of(x.re + y.re, x.im + y.im);                                                       \
+    }                                                                                              \
+    DEVICE type prefix##_subtract(type x, type y)                                                  \
+    {                                                                                              \
+        return of(x.re - y.re, x.im - y.im);                                                       \
+    }                                                                                              \
+    DEVICE type prefix##_multiply(type x, type y)                                                  \
+    {                                                                                              \
+        return of(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);                           \
+    }
+COMPLEX_ARITHMETIC(z, cplx, cplx_of)
+COMPLEX_ARITHMETIC(c, raw_c64, c_of)
 
-DEVICE raw_c64 c_subtract(raw_c64 x, raw_c64 y)
-{
-    return c_of(x.re - y.re, x.im - y.im);
-}
-
-DEVICE raw_c64 c_multiply(raw_c64 x, raw_c64 y)
-{
-    return c_of(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
-}
+#define z_square(x) z_multiply(x, x)
 
 /* Infinite parts are one, others zero: the direction of an infinite number. */
 DEVICE cplx z_direction(cplx x)
